@@ -15,9 +15,11 @@
 #include "cli/rows.h"
 #include "flow/confinement.h"
 #include "flow/identity/person.h"
+#include "flow/pool/pool.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
 #include "flow/work/session/session.h"
+#include "pool/pool.h"
 #include "protocol/terms.h"
 #include "verbs.h"
 
@@ -36,6 +38,7 @@ struct amp_runtime_options task_runtime = {.eta_ms = AMP_RUNTIME_ETA_MS,
                                            .update_ms = AMP_RUNTIME_UPDATE_MS};
 static const char *trusted_in, *protocol;
 static bool by_exit;
+static int64_t jobs = 1;
 struct amp_confine_cli task_walls;
 struct amp_list task_exec;
 static struct amp_confine_policy policy;
@@ -48,6 +51,8 @@ static struct amp_confine_report report;
      "the same; unsigned messages count, as those of stdin"},                                      \
     {'o', "out", AMP_OPT_PATH, &task_worker.out, "PATH", "write to PATH instead of stdout"},            \
     {0, "agent", AMP_OPT_STRING, &task_worker.agent, "NAME", "the agent's name, by default " role, .values = "agent"},     \
+    {'j', "jobs", AMP_OPT_INT, &jobs, "N",                                                         \
+     "work on N messages at a time, by the agents NAME-1 to NAME-N", 1, AMP_POOL_AGENTS},           \
     {0, "as", AMP_OPT_STRING, &task_worker.consumer, "NAME", "name in the state directory"},            \
     {'t', "timeout", AMP_OPT_DURATION, &task_worker.timeout_ms, "TIME",                                 \
      "time limit of one attempt, 0 for none", 0, 365LL * DAY_MS},                                  \
@@ -258,6 +263,30 @@ static void protocol_check(void)
         amp_die_usage("--protocol: \"%s\" has no sessions (expected: aop)", protocol);
 }
 
+/* More than one agent: a pool that reads the messages. opt: the options of the role. */
+static int pool_start(struct amp_store *store, const struct amp_worker_role *role, void *ctx,
+                      struct amp_pool_options *opt, const json_t *config, enum amp_status *status,
+                      struct amp_error *err)
+{
+    const struct amp_pool_type type = {task_worker.agent, jobs};
+    const struct amp_pool_input input = {.role = role,
+                                         .ctx = ctx,
+                                         .name = task_worker.role,
+                                         .in = task_worker.in,
+                                         .consumer = task_worker.consumer,
+                                         .ids = task_worker.ids,
+                                         .trusted = task_worker.trusted};
+    const struct amp_session_options session = {.config = config};
+
+    opt->session = &session;
+    opt->name = task_worker.consumer;
+    opt->types = &type;
+    opt->n_types = 1;
+    opt->safe_ms = opt->shutdown_ms = task_worker.grace_ms;
+    opt->input = &input;
+    return pool_run(store, opt, config, status, err);
+}
+
 int task_run(int argc, char **argv)
 {
     struct amp_run_options opt = {.base = base, .runtime = task_runtime};
@@ -269,12 +298,19 @@ int task_run(int argc, char **argv)
 
     if (protocol)
         protocol_check();
+    if (protocol && jobs > 1)
+        amp_die_usage("--jobs and --protocol exclude each other (task-dispatch work has TASKs of "
+                      "sessions for several agents)");
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start an executor", &err) < 0 ||
         worker_open("executor", protocol ? "sessions" : "run", &store, &config, &err) < 0)
         return amp_complain(&err);
     opt.worker = task_worker;
+    const struct amp_review_options review = {.worker = task_worker};
+    struct amp_pool_options pool = {.run = &opt, .review = &review};
     int rc = task_forbid_load(config, &opt, &err);
-    if (!rc)
+    if (!rc && jobs > 1)
+        rc = pool_start(store, &amp_run_role, &opt, &pool, config, &status, &err);
+    else if (!rc)
         rc = protocol ? sessions_run(store, agent, config, &status, &err)
                       : amp_flow_run(store, &opt, &status, &err);
     amp_identities_close(task_worker.ids);
@@ -295,7 +331,10 @@ int task_review(int argc, char **argv)
         worker_open("reviewer", "review", &store, &config, &err) < 0)
         return amp_complain(&err);
     opt.worker = task_worker;
-    int rc = amp_flow_review(store, &opt, &status, &err);
+    const struct amp_run_options run = {.worker = task_worker};
+    struct amp_pool_options pool = {.run = &run, .review = &opt};
+    int rc = jobs > 1 ? pool_start(store, &amp_review_role, &opt, &pool, config, &status, &err)
+                      : amp_flow_review(store, &opt, &status, &err);
     amp_identities_close(task_worker.ids);
     amp_store_close(store);
     amp_confine_policy_release(&policy);

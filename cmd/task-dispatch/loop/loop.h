@@ -43,7 +43,7 @@ struct loop_plan {
 struct loop_settings {
     const char *executor, *reviewer; /* commands: see loop_command */
     const char *executor_policy, *reviewer_policy, *answer, *base, *timeout, *retries;
-    const char *executor_name, *reviewer_name;
+    int64_t executors, reviewers; /* agents of each role */
     bool by_exit;
     struct amp_confine_cli walls;
     /* Options of the tool that every filter gets. */

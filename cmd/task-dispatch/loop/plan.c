@@ -170,6 +170,10 @@ static void worker_make(struct maker *m, enum loop_unit unit, const char *comman
         option_add(m, "--base", m->s->base);
     else if (m->s->by_exit)
         arg_add(m, "--verdict-by-exit");
+    char jobs[32];
+    int64_t n = executor ? m->s->executors : m->s->reviewers;
+    snprintf(jobs, sizeof jobs, "%lld", (long long)n);
+    option_add(m, "--jobs", n > 1 ? jobs : NULL);
     option_add(m, "--timeout", m->s->timeout);
     option_add(m, "--retries", m->s->retries);
     args_add(m, "--progress", "never", "--in", NULL);

@@ -20,6 +20,7 @@
 #include "flow/coordinate/coordinate.h"
 #include "flow/identity/person.h"
 #include "flow/outbox.h"
+#include "flow/pool/pool.h"
 #include "flow/story/story.h"
 #include "loop.h"
 #include "protocol/amp/amp.h"
@@ -151,7 +152,7 @@ static int tasks_make(struct amp_store *store, int argc, char **argv, struct mad
 #define LOCK_NAME  "task-dispatch.loop"
 #define SCRIPT_MAX (1 << 20)
 
-static struct loop_settings settings;
+static struct loop_settings settings = {.executors = 1, .reviewers = 1};
 static bool print;
 
 const struct amp_opt task_loop_opts[] = {
@@ -159,6 +160,11 @@ const struct amp_opt task_loop_opts[] = {
      .doc = "the executor's command: words, or a line for the shell"},
     {'y', "reviewer", AMP_OPT_STRING, &settings.reviewer, "COMMAND",
      .doc = "the reviewer's command"},
+    {'j', "jobs", AMP_OPT_INT, &settings.executors, "N",
+     .doc = "work on N tasks at a time, each in a worktree of its own", .min = 1,
+     .max = AMP_POOL_AGENTS},
+    {'J', "reviewers", AMP_OPT_INT, &settings.reviewers, "N", .doc = "review N results at a time",
+     .min = 1, .max = AMP_POOL_AGENTS},
     {0, "executor-policy", AMP_OPT_PATH, &settings.executor_policy, "FILE",
      .doc = "confinement policy of the executor (default: --policy)"},
     {0, "reviewer-policy", AMP_OPT_PATH, &settings.reviewer_policy, "FILE",

@@ -87,6 +87,24 @@ static int agent_identify(void *ctx, const char *principal, struct amp_identitie
     return amp_identity_cli_open(&task_identity, &who, out, err);
 }
 
+int pool_run(struct amp_store *store, struct amp_pool_options *opt, const json_t *config,
+             enum amp_status *status, struct amp_error *err)
+{
+    bool quiet = opt->input != NULL; /* the input's identities were opened before */
+    char *const *judge_argv = opt->queue.judge;
+
+    opt->worker = task_worker;
+    opt->stop = &amp_stop;
+    opt->identify = agent_identify;
+    opt->identify_ctx = &quiet;
+    amp_queue_settings_default(&opt->queue);
+    opt->queue.judge = judge_argv;
+    return amp_queue_settings_load(&opt->queue, config, err) < 0 ||
+                   amp_budgets_load(&opt->budgets, config, err) < 0
+               ? -1
+               : amp_pool_run(store, opt, status, err);
+}
+
 int pool_work(int argc, char **argv)
 {
     static char mem[AMP_POOL_TYPES][AMP_QUEUE_TYPE_MAX];
@@ -101,15 +119,12 @@ int pool_work(int argc, char **argv)
                                    .types = list,
                                    .safe_ms = safe_ms,
                                    .shutdown_ms = shutdown_ms,
-                                   .drain = drain,
-                                   .stop = &amp_stop,
-                                   .identify = agent_identify};
+                                   .drain = drain};
     struct amp_store *store = NULL;
     struct amp_error err;
     json_t *config = NULL;
     char **judge = NULL;
     enum amp_status status = AMP_OK;
-    bool quiet = false;
     char here[PATH_MAX];
 
     (void)argc, (void)argv;
@@ -122,24 +137,19 @@ int pool_work(int argc, char **argv)
     for (int i = 0; i < types.n; i++)
         type_add(&list[i], types.v[i], mem[i]);
     opt.n_types = (uint32_t)types.n;
-    opt.identify_ctx = &quiet;
     if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start agents", &err) < 0 ||
         task_worker_settle(true, &config, &err) < 0 || task_here(here, &err) < 0)
         return amp_complain(&err);
-    opt.worker = task_worker;
     session.config = config;
     session.here = here;
-    amp_queue_settings_default(&opt.queue);
     if (conflict_exec && (amp_argv_split(conflict_exec, &judge, &err) < 0 || !judge[0]))
         amp_die_usage("--conflict-exec: not a command: \"%s\"", conflict_exec);
     opt.queue.judge = judge;
     amp_signals_install();
     amp_signals_hangup();
-    int rc = task_forbid_load(config, &run, &err) < 0 ||
-                     amp_queue_settings_load(&opt.queue, config, &err) < 0 ||
-                     amp_budgets_load(&opt.budgets, config, &err) < 0 || task_open(&store, &err) < 0
+    int rc = task_forbid_load(config, &run, &err) < 0 || task_open(&store, &err) < 0
                  ? -1
-                 : amp_pool_run(store, &opt, &status, &err);
+                 : pool_run(store, &opt, config, &status, &err);
     amp_store_close(store);
     if (judge)
         amp_argv_free(judge);

@@ -187,6 +187,22 @@ static int kept_make(const struct amp_contract *c, const char *sub, struct amp_a
     return amp_fail_errno(err, AMP_CANTCREAT, "%s", a->kept_dir);
 }
 
+bool amp_attempt_kept(const char *state_dir, const char *task, const char *agent)
+{
+    char path[PATH_MAX], name[300];
+    const struct dirent *e;
+    bool kept = false;
+
+    snprintf(path, sizeof path, "%s/run/%s", state_dir, task);
+    int n = snprintf(name, sizeof name, "kept-%s-", agent);
+    DIR *d = opendir(path);
+    while (d && !kept && (e = readdir(d)))
+        kept = strncmp(e->d_name, name, (size_t)n) == 0;
+    if (d)
+        closedir(d);
+    return kept;
+}
+
 int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err)
 {
     struct amp_attempt t = {0};

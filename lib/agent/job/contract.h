@@ -61,6 +61,8 @@ struct amp_env {
     size_t n, cap;
 };
 void amp_env_release(struct amp_env *e);
+/* Whether the agent worked on the task before, so that it has its AMP_KEPT_DIR. */
+bool amp_attempt_kept(const char *state_dir, const char *task, const char *agent);
 /* The agent's environment: the parent's without variables that control git or these tools (GIT_*,
  * AMP_*), then the contract's variables, the agent's git identity, variables that disable prompts
  * and colours, and c->extra. */

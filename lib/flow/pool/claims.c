@@ -152,7 +152,7 @@ static int slot_choose(struct amp_pool *p, const struct amp_pool_job *job, struc
     int64_t now = amp_now_ms();
 
     *out = (struct choice){0};
-    for (uint32_t i = 0; i < p->n_slots; i++) {
+    for (uint32_t i = p->first; i < p->n_slots; i++) {
         struct amp_slot *s = p->slot[i];
         if (strcmp(s->type->name, job->type) != 0)
             continue;
@@ -162,7 +162,9 @@ static int slot_choose(struct amp_pool *p, const struct amp_pool_job *job, struc
         if (gave < 0)
             return -1;
         bool owns = !gave && *owner && strcmp(owner, s->agent) == 0;
-        bool keeps = strcmp(s->agent, job->agent) == 0;
+        bool keeps = *job->agent ? strcmp(s->agent, job->agent) == 0
+                                 : amp_id_is_safe(amp_span_str(job->task)) &&
+                                       amp_attempt_kept(s->w.state_dir, job->task, s->agent);
         if (gave && is_free && !out->gave)
             out->gave = s;
         else if (!gave && !is_free)
@@ -183,7 +185,7 @@ static uint32_t types_free(struct amp_pool *p, bool only_free, struct amp_span o
     for (uint32_t i = 0; i < p->opt->n_types; i++) {
         const struct amp_pool_type *t = &p->opt->types[i];
         bool any = false;
-        for (uint32_t k = 0; !any && k < p->n_slots; k++)
+        for (uint32_t k = p->first; !any && k < p->n_slots; k++)
             any = p->slot[k]->type == t && slot_is_free(p->slot[k], now);
         if (any || !only_free)
             out[n++] = amp_span_str(t->name);
@@ -358,7 +360,7 @@ int amp_pool_look_claims(struct amp_pool *p, struct amp_error *err)
 {
     struct amp_queue_job job;
 
-    for (uint32_t i = 0; i < p->n_slots; i++) {
+    for (uint32_t i = p->first; i < p->n_slots; i++) {
         struct amp_slot *s = p->slot[i];
         if (!s->has_job)
             continue;

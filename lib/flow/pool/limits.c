@@ -65,7 +65,7 @@ int amp_pool_budgets_look(struct amp_pool *p, struct amp_error *err)
                             "the next day (UTC)");
     p->blocked = !allowed;
     p->budget_ms = p->blocked ? amp_budget_next_day(now) : 0;
-    for (uint32_t i = 0; i < p->n_slots && !p->blocked; i++) {
+    for (uint32_t i = p->first; i < p->n_slots && !p->blocked; i++) {
         struct amp_slot *s = p->slot[i];
         if (s->has_job || s->counted || s->limited_ms > now)
             continue;

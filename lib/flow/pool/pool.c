@@ -44,8 +44,12 @@ bool amp_pool_is_walled(const struct amp_pool *p)
 static int64_t type_most(void *ctx, struct amp_span type)
 {
     const struct amp_pool *p = ctx;
+    int64_t most = amp_queue_most(&p->opt->queue, type);
 
-    return amp_queue_most(&p->opt->queue, type);
+    for (uint32_t i = 0; i < p->opt->n_types && !amp_queue_limits(&p->opt->queue, type); i++)
+        if (amp_span_is(type, p->opt->types[i].name) && p->opt->types[i].count > most)
+            most = p->opt->types[i].count;
+    return most;
 }
 
 static bool task_held(void *ctx, struct amp_span task)
@@ -103,6 +107,21 @@ static int agent_open(struct amp_pool *p, const struct amp_pool_type *type, uint
                     type->name, NAMES_MAX);
 }
 
+static int desk_open(struct amp_pool *p, struct amp_error *err)
+{
+    if (!p->opt->input)
+        return 0;
+    if (!(p->slot[0] = calloc(1, sizeof *p->slot[0])))
+        return amp_fail_memory(err);
+    p->first = p->n_slots = 1;
+    if (amp_desk_open(p->slot[0], p, err) < 0)
+        return -1;
+    if (amp_slot_resume(p->slot[0]) || !p->slot[0]->failed)
+        return 0;
+    *err = p->slot[0]->error;
+    return -1;
+}
+
 static int agents_open(struct amp_pool *p, struct amp_error *err)
 {
     const struct amp_pool_options *o = p->opt;
@@ -112,9 +131,11 @@ static int agents_open(struct amp_pool *p, struct amp_error *err)
         n += o->types[i].count;
     if (n > AMP_POOL_AGENTS)
         return amp_fail(err, AMP_USAGE, "too_many_agents", "at most %d agents", AMP_POOL_AGENTS);
-    p->slot = calloc((size_t)n + 1, sizeof(struct amp_slot *));
+    p->slot = calloc((size_t)n + 2, sizeof(struct amp_slot *));
     if (!p->slot)
         return amp_fail_memory(err);
+    if (desk_open(p, err) < 0)
+        return -1;
     for (uint32_t i = 0; i < o->n_types; i++) {
         uint32_t next = 1;
         for (int64_t k = 0; k < o->types[i].count; k++)
@@ -206,7 +227,7 @@ static int is_drained(struct amp_pool *p, struct amp_error *err)
 {
     struct amp_order_counts c;
 
-    for (uint32_t i = 0; i < p->n_slots; i++)
+    for (uint32_t i = p->first; i < p->n_slots; i++)
         if (p->slot[i]->has_job)
             return 0;
     for (uint32_t i = 0; i < p->opt->n_types; i++) {
@@ -215,6 +236,49 @@ static int is_drained(struct amp_pool *p, struct amp_error *err)
         if (c.waiting || c.parked || c.working)
             return 0;
     }
+    return 1;
+}
+
+/* Whether an agent works, and does not only wait for the end of a suspension; `kept` gets the
+ * number of those that do. */
+static bool any_works(const struct amp_pool *p, uint64_t *kept, bool *any_free)
+{
+    for (uint32_t i = p->first; i < p->n_slots; i++) {
+        const struct amp_slot *s = p->slot[i];
+        *any_free |= !s->has_job;
+        *kept += s->has_job;
+        if (s->has_job && !s->w.waits)
+            return true;
+    }
+    return false;
+}
+
+/* After the end of its input: whether nothing can go on before a suspension is lifted. The agents
+ * that wait for that are stopped; their jobs stay in the queue. */
+static int input_ended(struct amp_pool *p, struct amp_error *err)
+{
+    struct amp_order_counts c;
+    uint64_t kept = 0;
+    bool any_free = false;
+    struct amp_span type = amp_span_str(p->opt->types[0].name), id;
+    const struct amp_order_want want = {p->opt->name, &type, 1, p->opt->name, amp_now_ms()};
+
+    if (p->slot[0]->turn || any_works(p, &kept, &any_free))
+        return 0;
+    if (amp_order_counts(p->order, type, &c, err) < 0)
+        return -1;
+    if (c.parked || c.working > kept || type_closed(p, type) > 0)
+        return 0;
+    int ready = any_free ? amp_order_pick(p->order, &want, &id, err) : 0;
+    if (ready)
+        return ready < 0 ? -1 : 0;
+    kept += c.waiting;
+    if (kept == 0)
+        return 1;
+    p->opt->worker.note("%llu %s kept until a suspension is lifted", (unsigned long long)kept,
+                        kept == 1 ? "message is" : "messages are");
+    p->stopping = p->unfinished = true;
+    shutdown_hurry(p);
     return 1;
 }
 
@@ -253,7 +317,7 @@ static int alarm_set(struct amp_pool *p, struct amp_error *err)
         alarm_lower(&at, p->job_due_ms);
         alarm_lower(&p->due_ms, p->lost_due_ms);
     }
-    for (uint32_t i = 0; i < p->n_slots; i++)
+    for (uint32_t i = p->first; i < p->n_slots; i++)
         if (p->slot[i]->limited_ms > now)
             alarm_lower(&at, p->slot[i]->limited_ms);
     return amp_wake_at(&p->wake, at > 0 && at < now ? now + 1 : at, err);
@@ -311,7 +375,7 @@ static int wake_take(struct amp_pool *p, struct amp_error *err)
     if (!woken && !wrote && !due && !p->look)
         return 0;
     p->look = false;
-    for (uint32_t i = 0; wrote && i < p->n_slots; i++) {
+    for (uint32_t i = p->first; wrote && i < p->n_slots; i++) {
         amp_pause_watch_renew(&p->slot[i]->w.pauses);
         p->slot[i]->woken |= p->slot[i]->has_job;
     }
@@ -384,7 +448,7 @@ static int dues_sweep(struct amp_pool *p, int64_t now, struct amp_error *err)
 /* Wakes the first agent of each type if its outbox has lines of an earlier process. */
 static int unsaid_look(struct amp_pool *p, struct amp_error *err)
 {
-    for (uint32_t i = 0; i < p->n_slots; i++) {
+    for (uint32_t i = p->first; i < p->n_slots; i++) {
         struct amp_slot *s = p->slot[i];
         bool any = false;
         if (!s->is_first || !s->ready || !s->w.io)
@@ -433,8 +497,8 @@ static int pool_loop(struct amp_pool *p, struct amp_error *err)
             if (pool_look(p, err) < 0)
                 return -1;
         }
-        if (p->opt->drain && !p->stopping) {
-            int done = is_drained(p, err);
+        if ((p->opt->drain || p->opt->input) && !p->stopping) {
+            int done = p->opt->input ? input_ended(p, err) : is_drained(p, err);
             if (done < 0)
                 return -1;
             if (done)
@@ -496,7 +560,7 @@ static int question_say(void *ctx, struct amp_span line, struct amp_error *err)
 {
     struct amp_pool *p = ctx;
 
-    for (uint32_t i = 0; i < p->n_slots; i++) {
+    for (uint32_t i = p->first; i < p->n_slots; i++) {
         struct amp_slot *s = p->slot[i];
         if (!s->ready || !s->w.io)
             continue;
@@ -568,7 +632,7 @@ int amp_pool_run(struct amp_store *s, const struct amp_pool_options *opt, enum a
         *err = p.error;
         rc = -1;
     }
-    *status = p.unfinished ? AMP_TEMPFAIL : p.signal ? AMP_INTERRUPTED : AMP_OK;
+    *status = p.unfinished ? AMP_TEMPFAIL : p.signal ? AMP_INTERRUPTED : p.status;
     pool_close(&p);
     return rc;
 }

@@ -50,6 +50,18 @@ struct amp_pool_type {
     int64_t count;
 };
 
+/* The messages that a pool reads for its one type: `run` and `review` with several agents. They are
+ * taken as a worker of the role takes them (flow/work/worker.h), and submitted. After their end,
+ * the pool ends when it has no work that can go on. */
+struct amp_pool_input {
+    const struct amp_worker_role *role;
+    void *ctx;                 /* the role's */
+    const char *name;          /* the role's: "executor" */
+    const char *in, *consumer; /* as in amp_worker_options */
+    struct amp_identities *ids;
+    bool trusted;
+};
+
 struct amp_pool_options {
     /* role, agent, consumer, ids, in, out, wait and stop are set by the pool. */
     struct amp_worker_options worker;
@@ -64,6 +76,7 @@ struct amp_pool_options {
     int64_t safe_ms;     /* for an agent to reach a safe point, and to act on it */
     int64_t shutdown_ms; /* the grace period of a shutdown */
     bool drain;          /* ends when no job of its types is left that it could work on */
+    const struct amp_pool_input *input; /* NULL: it reads none */
     /* The number of the signal that asks it to shut down, or 0; the pool sets it to 0 then. The
      * next signal ends the grace period. */
     volatile int *stop;
@@ -77,7 +90,8 @@ struct amp_pool_options {
 /* Works until it is stopped, or until nothing is left (drain). 0, with the exit status: OK;
  * INTERRUPTED: it was stopped by a signal, and no job is left unfinished; TEMPFAIL: jobs were
  * queued again unfinished. -1: a failure of the store or the machine; agents are ended before it
- * returns.
+ * returns. With an input: also the worst status of what it read; TEMPFAIL: messages are kept until
+ * a suspension is lifted.
  */
 int amp_pool_run(struct amp_store *s, const struct amp_pool_options *opt, enum amp_status *status,
                  struct amp_error *err);

@@ -18,8 +18,9 @@ struct amp_pool {
     struct amp_wake wake;
     struct amp_pauses pauses;
     struct amp_accounts accounts; /* as of the last look */
-    struct amp_slot **slot;       /* n_slots */
-    uint32_t n_slots;
+    struct amp_slot **slot;       /* n_slots; before `first` is the one that reads the input */
+    uint32_t first, n_slots;
+    enum amp_status status; /* of the input */
     struct pollfd *fds;
     unsigned n_fds, cap_fds;
     struct amp_buf mem;

@@ -22,7 +22,7 @@
 
 /* The loop of the pool waits for all agents at once; not within a turn of the store, in which the
  * others must not write. */
-static int slot_wait(void *ctx, struct amp_loop *turn, struct amp_error *err)
+int amp_slot_wait(void *ctx, struct amp_loop *turn, struct amp_error *err)
 {
     struct amp_slot *slot = ctx;
 
@@ -62,9 +62,10 @@ static int job_take(struct amp_slot *slot, const struct amp_view *v, struct amp_
         return -1;
     if (found)
         return 0;
-    return amp_job_take(slot->w.store, &t, &outcome, err) < 0
-               ? -1
-               : amp_job_find(slot->w.store, &t.ref, &found, job, err);
+    /* The messages of an input are acknowledged by the agents that get them. */
+    int rc = slot->pool->opt->input ? amp_worker_take(&slot->w, v, err)
+                                    : amp_job_take(slot->w.store, &t, &outcome, err);
+    return rc < 0 ? -1 : amp_job_find(slot->w.store, &t.ref, &found, job, err);
 }
 
 static bool slot_is_stopping(const struct amp_slot *slot)
@@ -331,7 +332,9 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
                   const char *agent, struct amp_error *err)
 {
     const struct amp_pool_options *o = amp_pool_options(pool);
-    const char *role = strcmp(type->name, "reviewer") == 0 ? "reviewer" : "executor";
+    const char *role = o->input                              ? o->input->name
+                       : strcmp(type->name, "reviewer") == 0 ? "reviewer"
+                                                             : "executor";
     char principal[300], first[AMP_QUEUE_AGENT_MAX];
 
     *slot = (struct amp_slot){.pool = pool, .type = type, .due_ms = -1};
@@ -345,7 +348,7 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->opt.agent = slot->agent;
     slot->opt.consumer = slot->consumer;
     slot->opt.stop = &slot->stop;
-    slot->opt.wait = slot_wait;
+    slot->opt.wait = amp_slot_wait;
     slot->opt.wait_ctx = slot;
     slot->opt.claimed = slot_claimed;
     slot->opt.leaves = slot_leaves;

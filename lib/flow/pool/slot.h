@@ -48,6 +48,10 @@ struct amp_slot {
     struct amp_error error;
 };
 
+/* amp_worker_options.wait of a slot. */
+int amp_slot_wait(void *slot, struct amp_loop *turn, struct amp_error *err);
+/* Makes the slot that reads the pool's input; it has no agent and no job. */
+int amp_desk_open(struct amp_slot *slot, struct amp_pool *pool, struct amp_error *err);
 /* Makes the slot's agent and its fiber; the first resume registers the agent. NO lock_timeout: the
  * name is used. */
 int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp_pool_type *type,

@@ -24,7 +24,9 @@ void amp_queue_consumer(const char *agent, char out[AMP_QUEUE_CONSUMER_MAX]);
 /* Settings: section `queue` of amp.json. */
 struct amp_queue_settings {
     int64_t ageing_ms;    /* default 600,000; 0: off */
-    int64_t max_parallel; /* of a type without a setting of its own; default: processors */
+    int64_t max_parallel; /* of a type without a setting of its own; default: processors, or the
+                           * agents of the pool if they are more */
+    bool has_max;         /* max_parallel is a setting */
     int64_t keep_ms;      /* records of ended jobs; default 7 days */
     int64_t losses_most;  /* lost workers after which a pool fails a job; default 3 */
     int64_t heartbeat_ms; /* default 10,000; a claim is released after three of them */
@@ -61,6 +63,8 @@ void amp_queue_settings_default(struct amp_queue_settings *out);
 int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config,
                             struct amp_error *err);
 int64_t amp_queue_most(const struct amp_queue_settings *s, struct amp_span type);
+/* Whether the settings have a limit for this type; else amp_queue_most is the default. */
+bool amp_queue_limits(const struct amp_queue_settings *s, struct amp_span type);
 
 /* ---- workers ---- */
 

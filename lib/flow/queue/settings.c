@@ -112,6 +112,7 @@ int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config
         integer_load(q, "conflict_failures", &out->judge_failures, err) < 0 ||
         overlap_load(q, &out->overlap, err) < 0 || judge_load(q, &out->judge_list, err) < 0)
         return -1;
+    out->has_max = json_object_get(q, "max_parallel") != NULL;
     if (out->overlap == AMP_OVERLAP_PARALLEL)
         return amp_fail(err, AMP_CONFIG, "bad_value",
                         "queue.overlap: parallel is a setting of single types (queue.types)");
@@ -158,4 +159,11 @@ int64_t amp_queue_most(const struct amp_queue_settings *s, struct amp_span type)
     const json_t *most = json_object_get(t, "max_parallel");
 
     return most ? json_integer_value(most) : s->max_parallel;
+}
+
+bool amp_queue_limits(const struct amp_queue_settings *s, struct amp_span type)
+{
+    const json_t *t = json_object_getn(s->types, type.p, type.n);
+
+    return s->has_max || json_object_get(t, "max_parallel");
 }

@@ -34,7 +34,7 @@ static int output_open(struct amp_worker *w, int *fd, struct amp_error *err)
 
     if (rc <= 0)
         return rc;
-    if ((work = has_work(w, err)) < 0)
+    if ((work = o->submit ? 1 : has_work(w, err)) < 0)
         return -1;
     if (work)
         return amp_output_open(o->out, o->open_timeout_ms, -1, o->stop, fd, err);
@@ -46,16 +46,18 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
 {
     struct amp_worker_io *io = calloc(1, sizeof *io);
     const struct amp_worker_options *o = w->opt;
+    bool reads = !o->wait || o->submit; /* else its pool gives it work */
 
     if (!io)
         return amp_fail_memory(err);
     w->io = io;
+    io->in.fd = -1;
     amp_buf_init(&io->line, AMP_WORKER_PENDING);
-    if (o->wait)
-        io->ended = true; /* its pool gives it work */
+    if (!reads)
+        io->ended = true;
     else if (amp_input_open(o->in ? o->in : "-", false, &io->in, err))
         return -1;
-    io->in_open = !o->wait;
+    io->in_open = reads;
     int fd = 1;
     if (o->out && strcmp(o->out, "-") && output_open(w, &fd, err))
         return -1;

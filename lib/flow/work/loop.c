@@ -36,7 +36,7 @@ static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_e
                             amp_now_ms(), err);
 }
 
-static int message_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+int amp_worker_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
     AMP_BUF struct amp_buf ack = {0}, id = {0};
     char task[256];
@@ -76,6 +76,21 @@ static int message_take(struct amp_worker *w, const struct amp_view *v, struct a
     const struct amp_message_answer read = {
         .stage = AMP_STAGE_READ, .by = w->opt->agent, .supervised = true};
     return amp_settle_answer(w->store, v->id, &read, amp_now_ms(), NULL, err);
+}
+
+/* Submits a message, and acknowledges that the queue has it; the agent that gets it reads it. */
+static int message_submit(struct amp_worker *w, struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf ack = {.max = 1 << 16};
+
+    if (w->opt->submit(w->opt->wait_ctx, v, err) < 0)
+        return -1;
+    w->io->dirty = true; /* the state is synced before a line is written */
+    if (!v->needs_ack || !amp_terms_of(v->protocol)->keeps_tasks)
+        return 0;
+    return amp_compose_ack(v, AMP_STAGE_RECEIVED, w->opt->role, NULL, amp_now_ms(), &ack, err) < 0
+               ? -1
+               : amp_worker_send(w, amp_buf_span(&ack), err);
 }
 
 /* A nack names the refused message. If the state knows a message with this id, the nack could be
@@ -144,7 +159,7 @@ static int repetition_refuse(struct amp_worker *w, const struct amp_view *v, str
 }
 
 /* bad: the error of an invalid line, or NULL; the view of such a line may be incomplete. */
-static int message_handle(struct amp_worker *w, const struct amp_view *v, const char *bad,
+static int message_handle(struct amp_worker *w, struct amp_view *v, const char *bad,
                           struct amp_error *err)
 {
     int ours = w->role->ours ? w->role->ours(w, v, err)
@@ -186,7 +201,7 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
     int rc = w->role->admit(w, v, bad, err);
     if (rc || bad)
         return rc < 0 ? -1 : 0;
-    if (!message_take(w, v, err))
+    if ((w->opt->submit ? message_submit(w, v, err) : amp_worker_take(w, v, err)) == 0)
         return 0;
     if (err->status != AMP_NO)
         return -1;

@@ -95,6 +95,10 @@ struct amp_worker_options {
      * place; and in the batch in which the job ends with its answer. ctx is wait_ctx. */
     void (*leaves)(void *ctx);
     int (*ended)(void *ctx, const struct amp_job *job, struct amp_error *err);
+    /* A worker that reads messages for the agents of a pool: submits a message, in place of taking
+     * it as a job. NO: the message is refused with the code. ctx is wait_ctx. NULL: the worker has
+     * its own jobs. */
+    int (*submit)(void *ctx, struct amp_view *v, struct amp_error *err);
     int64_t resource_ms; /* how long an agent may wait for a resource; 0: SW4RM's 300 s */
     const char *type;    /* of the agent: AMP_AGENT_TYPE; NULL: none */
     const char *session; /* of the agent's last attempt at the job, for AMP_SESSION; NULL: none */
