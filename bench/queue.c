@@ -163,7 +163,7 @@ static void job_run(struct amp_store *s, struct amp_order *o, struct amp_buf *me
     int rc = amp_order_claim(o, &want, mem, &job, NULL, &err);
     if (rc <= 0) {
         if (rc == 0)
-            amp_fail(&err, AMP_INTERNAL, "none", "no job");
+            amp_fail_text(&err, AMP_INTERNAL, "none", "no job");
         die(&err);
     }
     amp_span_copy(job.id, id, sizeof id);

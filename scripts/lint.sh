@@ -483,13 +483,14 @@ check_tests() {
     sed 's|^\([^:]*:[0-9]*\):.*|\1: a refusal is tested by its exact status (run -N)|' | findings
 }
 
-# A code of an error has a class, which decides on its code in each protocol. Those of AOP are its own.
+# A code is a word of lib/base/codes.h, which the compiler checks, and no text. Looks at members of this name, and at
+# the functions of headers that take a code before any other text.
 check_codes() {
-  local known=lib/base/codes.h
-  comm -23 <(
-    grep -rhozP '(\bamp_fail\([^;"]*|\.code = )"[a-z_.]+"' lib cmd libexec --include=*.[ch] | tr '\0' '\n' |
-      sed -n 's/.*"\([a-zA-Z_.]*\)"$/\1/p' | LC_ALL=C sort -u
-  ) <(grep -oh '[a-zA-Z_.]*' $known lib/protocol/codes/classes.c | LC_ALL=C sort -u) | sed "s|^|$known: no class: |" | findings
+  local takers files=({cmd,lib,libexec}/**/*.[ch]) headers=({cmd,lib,libexec,include}/**/*.h)
+  takers=$(cat "${headers[@]}" | tr '\n' ' ' |
+    grep -oP '\b\w+(?=\((?:(?!const char \*|[();{}]).)*const char \*code,)' | sort -u | paste -sd'|')
+  grep -HozP "\b(?:${takers:-none})\((?:(?!AMP_CODE)[^;\"{}])*\"[a-z]+_\w+\"|[.>]code = \"\w+\"" "${files[@]}" |
+    tr '\n\0' ' \n' | sed -n 's/^\([^:]*\):.*"\(\w*\)"$/\1: "\2" is a text: write AMP_CODE(\2)/p' | findings
 }
 
 checks=("$@")

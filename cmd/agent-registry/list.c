@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/wake.h"
 #include "registry.h"
 #include "json/record.h"
@@ -250,7 +251,7 @@ int reg_show(int argc, char **argv)
         struct amp_error none;
         rc = amp_agent_find(r.dir.store, agent, &mem, &rec, &err);
         if (rc == 0 && rec.reach.state == AMP_REACH_ABSENT) {
-            amp_fail(&none, AMP_NO, "not_registered", "%s is not registered", argv[i]);
+            amp_fail(&none, AMP_NO, not_registered, "%s is not registered", argv[i]);
             amp_status_note(amp_complain(&none));
         } else if (rc == 0) {
             json_auto_t *d = descriptor_load(&rec.reach, &err);
@@ -314,7 +315,7 @@ int reg_capabilities(int argc, char **argv)
         if (rc == 0 && c.catalog)
             rc = on_capability(&l, amp_span_str(argv[i]), &c, &err);
         else if (rc == 0)
-            rc = amp_fail(&err, AMP_NO, "capability_unknown", "%s is not published", argv[i]);
+            rc = amp_fail(&err, AMP_NO, capability_unknown, "%s is not published", argv[i]);
         amp_capability_release(&c);
     }
     return reg_close(&l.r, rc, &err);

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "cli/finding.h"
 #include "flow/admit/tokens.h"
@@ -145,7 +146,7 @@ static int loop_run(struct loop *l, struct amp_error *err)
         if (rc == 1 || (l->eof && l->rounds < 0))
             return 0;
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         bool full = amp_outq_pending(&l->r.out) >= ((size_t)64 << 20);
         struct pollfd fds[2];
         struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);

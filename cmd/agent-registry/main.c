@@ -8,6 +8,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "cli/config_schema.h"
 #include "cli/finding.h"
 #include "flow/config.h"
@@ -123,7 +124,7 @@ int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_e
     if (!amp_id_is_safe(amp_span_str(as)))
         amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
     if (existing && access(reg_state, F_OK) != 0 && errno == ENOENT)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         reg_state);
     snprintf(r->name, sizeof r->name, "%s%s", as, suffix ? suffix : "");
     r->dir = (struct amp_directory){.voice = {.name = r->name, .node = node ? node : r->name},
@@ -197,7 +198,7 @@ static int line_take(struct registry *r, struct amp_span line, struct amp_error 
         if (taken == REG_TAKEN && why.status)
             amp_status_note(amp_complain(&why));
         else if (taken == REG_PASSES)
-            rc = amp_fail(err, AMP_DATAERR, "not_a_record", "not a registry message");
+            rc = amp_fail(err, AMP_DATAERR, not_a_record, "not a registry message");
     }
     amp_reader_free(reader);
     return rc < 0 ? -1 : 0;

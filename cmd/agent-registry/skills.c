@@ -8,6 +8,7 @@
 #include "agent/approval.h"
 #include "agent/review.h"
 #include "agent/skill.h"
+#include "base/codes.h"
 #include "cli/list.h"
 #include "flow/reply/reply.h"
 #include "message/record/record.h"
@@ -104,7 +105,7 @@ static int confirm(struct registry *r, char **argv, struct amp_error *err)
     bool known = cap.catalog;
     amp_capability_release(&cap);
     if (!known)
-        return amp_fail(err, AMP_NO, "capability_unknown", "%s is not published", argv[1]);
+        return amp_fail(err, AMP_NO, capability_unknown, "%s is not published", argv[1]);
     if (amp_skills_each(r->dir.store, c.capability, on_asked, &asked, err) < 0)
         return -1;
     if (amp_skill_confirm(r->dir.store, &c, err) < 0)

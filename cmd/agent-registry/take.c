@@ -160,6 +160,6 @@ enum reg_taken reg_take(struct registry *r, const struct amp_view *v, struct amp
         return REG_FAILED;
     }
     *refused = e;
-    const char *code = amp_code_is(e.code, not_registered) ? "not_found" : e.code;
+    const char *code = amp_code_is(e.code, not_registered) ? AMP_CODE(not_found) : e.code;
     return answer_add(r, v, AMP_STAGE_REJECTED, code, e.what, err) < 0 ? REG_FAILED : REG_TAKEN;
 }

@@ -6,6 +6,7 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "cli/table.h"
 #include "message/cursor/cursors.h"
 #include "pass.h"
@@ -146,7 +147,7 @@ int ack_cursors_show(int argc, char **argv)
     int rc =
         amp_cursors_find(s, amp_span_str(argv[0]), amp_span_str(argv[1]), &mem, &r, &state, &err);
     if (rc == 0)
-        rc = amp_fail(&err, AMP_NO, "unknown_ref", "%s has no cursor over %s", argv[0], argv[1]);
+        rc = amp_fail(&err, AMP_NO, unknown_ref, "%s has no cursor over %s", argv[0], argv[1]);
     else if (rc > 0)
         rc = print_json(&r, state, amp_now_ms(), &err);
     return rc < 0 ? amp_complain(&err) : 0;

@@ -207,7 +207,7 @@ static int pass_loop(struct pass *p, struct amp_error *err)
         if (amp_outq_flush(&p->out, err) < 0)
             return -1;
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         bool full = amp_outq_pending(&p->out) >= PENDING_MAX;
         struct pollfd fds[2];
         struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
@@ -306,7 +306,7 @@ static int open_store(enum ack_need need, struct amp_store **s, struct amp_error
                                     .sign_head = amp_head_sign,
                                     .actor = amp_cli_name()};
     if (need >= ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         ack_state);
     return amp_store_open(ack_state, &opt, s, err);
 }

@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "count.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
@@ -63,7 +64,7 @@ static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_st
     if (!amp_terms_of(v->protocol)->acks_are_durable)
         return 0;
     if (!p->store && (st == AMP_STAGE_RECEIVED || st == AMP_STAGE_FULFILLED))
-        return amp_fail(err, AMP_NO, "not_durable",
+        return amp_fail(err, AMP_NO, not_durable,
                         "accepting an event needs a state directory: --state DIR");
     if (st != AMP_STAGE_FULFILLED || !v->wants_outcome)
         return 0;
@@ -71,7 +72,7 @@ static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_st
         return -1;
     return r.found && amp_outcome_known(&r)
                ? 0
-               : amp_fail(err, AMP_NO, "outcome_missing",
+               : amp_fail(err, AMP_NO, outcome_missing,
                           "it has no reply, task_complete or task_failed yet");
 }
 
@@ -115,7 +116,7 @@ static int message_take(struct pass *p, const struct amp_view *v, struct amp_err
                            .node = ack_as ? ack_as : by,
                            .now_ms = amp_now_ms()};
     if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED) {
-        a.code = code ? code : "rejected";
+        a.code = code ? code : AMP_CODE(rejected);
         a.note = message;
     }
     if (by_agent && p->store &&

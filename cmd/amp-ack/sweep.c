@@ -257,9 +257,9 @@ static int watch_sleep(struct watch *w, struct amp_error *err)
             return -1;
         watch_count(w);
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         if (why & AMP_WAKE_OUT)
-            return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+            return amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone");
         if (why & AMP_WAKE_TIME)
             return 0;
         if (why & AMP_WAKE_LOG)
@@ -290,7 +290,7 @@ static int watch_run(struct amp_store *s, struct amp_outq *q, struct amp_error *
     struct watch w = {.store = s, .q = q};
     struct amp_metrics *metrics = NULL;
     if (amp_deadlines_count() > ROWS_MAX)
-        return amp_fail(err, AMP_INTERNAL, "too_many_rows", "too many deadlines");
+        return amp_fail(err, AMP_INTERNAL, too_many_rows, "too many deadlines");
     if (amp_wake_open(&w.wake, amp_store_dir(s), err) < 0)
         return -1;
     int rc = amp_metrics_open(&ack_metrics, &metrics, err);
@@ -316,7 +316,7 @@ static int sweep_run(struct amp_store *s, struct amp_outq *q, struct amp_error *
     struct amp_metrics *metrics = NULL;
     AMP_CLOSE int lock = -1;
     if (now_text && !amp_time_parse(amp_span_str(now_text), &now))
-        return amp_fail(err, AMP_USAGE, "bad_time", "--now takes an RFC 3339 time with an offset");
+        return amp_fail(err, AMP_USAGE, bad_time, "--now takes an RFC 3339 time with an offset");
     if (amp_metrics_open(&ack_metrics, &metrics, err) < 0)
         return -1;
     struct amp_deadline_ctx ctx = sweep_deadlines(metrics);

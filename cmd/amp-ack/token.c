@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "message/operation/token.h"
 #include "verbs.h"
 
@@ -22,7 +23,7 @@ static int stdin_read(struct amp_buf *out, struct amp_error *err)
         if (n < 0)
             return amp_fail_errno(err, AMP_IOERR, "cannot read standard input");
         if (out->len + (size_t)n > CANONICAL_MAX)
-            return amp_fail(err, AMP_DATAERR, "file_too_large",
+            return amp_fail(err, AMP_DATAERR, file_too_large,
                             "standard input has more than 64 MiB");
         if (amp_buf_add(out, piece, (size_t)n, err) < 0)
             return -1;

@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "count.h"
 #include "flow/admit/publish.h"
 #include "message/ledger/holder.h"
@@ -167,7 +168,7 @@ static int message_expire(struct pass *p, const struct amp_view *v, struct amp_e
     amp_buf_init(&answers, 1 << 20);
     if (amp_message_sweep_one(p->store, v->id, now_ms(), &opt, err) < 0)
         return -1;
-    amp_refused("ttl_expired", 1);
+    amp_refused(AMP_CODE(ttl_expired), 1);
     if (answers.len == 0)
         return 0;
     answers.len--; /* its LF */

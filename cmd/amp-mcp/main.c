@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "cli/config.h"
 #include "cli/config_schema.h"
 #include "cli/rows.h"
@@ -57,20 +58,20 @@ static int agent_check(struct amp_error *err)
     const char *own = getenv("AMP_AGENT");
 
     if (own && *own && strcmp(own, m.agent) != 0)
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "the agent %.100s cannot act as %.100s (AMP_AGENT is set)", own, m.agent);
     if (amp_agent_started(&caller) && strcmp(caller.name, "unknown") != 0 &&
         strcmp(caller.name, m.agent) != 0)
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "the agent %.100s cannot act as %.100s: %s", caller.name, m.agent,
                         caller.how);
     if (!amp_id_is_safe(amp_span_str(m.agent)) || strlen(m.agent) > AMP_INBOX_AGENT_MAX)
-        return amp_fail(err, AMP_USAGE, "bad_agent",
+        return amp_fail(err, AMP_USAGE, bad_agent,
                         "\"%.100s\" cannot name an agent: 1 to 128 letters, digits, \".\", \"_\" "
                         "and \"-\"",
                         m.agent);
     if (is_reserved(m.agent))
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "\"%s\" is the name of a person's role or of a tool, not of an agent",
                         m.agent);
     return 0;

@@ -16,6 +16,7 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "flow/story/story.h"
 #include "mcp.h"
 #include "protocol/compose/json.h"
@@ -94,7 +95,7 @@ static json_t *document_read(struct mcp *m, const char *uri, const struct resour
         if (strncmp(uri, TASK_URI, strlen(TASK_URI)) == 0 && uri[strlen(TASK_URI)])
             return mcp_task_read(m, uri + strlen(TASK_URI), err);
     }
-    amp_fail(err, AMP_NO, "unknown_resource", "there is no resource %.200s", uri);
+    amp_fail(err, AMP_NO, unknown_resource, "there is no resource %.200s", uri);
     return NULL;
 }
 
@@ -106,7 +107,7 @@ static json_t *file_contents(const struct resource *r, struct amp_error *err)
     amp_buf_init(&text, FILE_MAX);
     AMP_CLOSE int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
     if (fd < 0) {
-        amp_fail(err, AMP_NO, "unknown_resource", "%s: there is no such file in this attempt",
+        amp_fail(err, AMP_NO, unknown_resource, "%s: there is no such file in this attempt",
                  r->uri);
         return NULL;
     }

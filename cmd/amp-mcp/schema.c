@@ -4,6 +4,7 @@
 
 #include <amp/schema/schema.h>
 
+#include "base/codes.h"
 #include "mcp.h"
 #include "protocol/compose/json.h"
 
@@ -111,7 +112,7 @@ static void fault_take(void *ctx, const struct amp_violation *v)
         (v->name.n &&
          amp_buf_fmt(&dotted, f->err, "%s%.*s", dotted.len ? "." : "", AMP_CLIP(v->name, 100)) < 0))
         return;
-    amp_fail(f->err, AMP_DATAERR, "bad_arguments", "%.*s: %s: expected %.200s%s%.60s%s",
+    amp_fail(f->err, AMP_DATAERR, bad_arguments, "%.*s: %s: expected %.200s%s%.60s%s",
              AMP_CLIP(amp_buf_span(&dotted), 120), v->keyword, v->expected,
              near ? " (did you mean \"" : "", near ? v->nearest : "", near ? "\"?)" : "");
 }
@@ -133,7 +134,7 @@ int mcp_schema_check(const struct mcp_field *fields, const json_t *value, struct
     if (amp_json_dump(made, &schema, err) < 0 || amp_json_dump(value, &text, err) < 0)
         return -1;
     if (amp_tape_scan(&t, text.data, text.len, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_arguments", "the arguments", &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_arguments), "the arguments", &fault);
     struct amp_schema *s = amp_schema_compile(amp_buf_span(&schema), &opt, err);
     struct amp_schema_run *run = s ? amp_schema_run_new(err) : NULL;
     int found = run ? amp_schema_explain(s, run, &t, 0, 1, fault_take, &f, err) : -1;

@@ -13,6 +13,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
@@ -198,10 +199,10 @@ int mcp_store(struct mcp *m, struct amp_error *err)
     if (m->store)
         return 0;
     if (!m->state)
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "not possible inside of an attempt, which has no state directory");
     if (access(m->state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         m->state);
     if (amp_store_open(m->state, &opt, &m->store, err) < 0)
         return -1;
@@ -236,7 +237,7 @@ struct mcp_call *mcp_call_new(struct mcp *m, const struct mcp_to *to, struct amp
                 .m = m, .to = *to, .began_ms = amp_mono_ms(), .number = ++m->n_calls};
             return m->calls[i];
         }
-    amp_fail(err, AMP_TEMPFAIL, "too_many_calls", "%d calls are under way (the limit)",
+    amp_fail(err, AMP_TEMPFAIL, too_many_calls, "%d calls are under way (the limit)",
              MCP_CALLS_MAX);
     return NULL;
 }
@@ -492,7 +493,7 @@ static int turn_wait(struct mcp *m, int fd, int64_t within_ms, bool *read, struc
         return -1;
     *read = listens && (fds[0].revents & (POLLIN | POLLHUP | POLLERR));
     if (fds[1].revents & (POLLERR | POLLNVAL))
-        return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+        return amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone");
     if (m->wakes && (waits || watched) && amp_wake_drain(&m->wake, err) < 0)
         return -1;
     if (m->asks)
@@ -591,7 +592,7 @@ static int session_run(struct mcp *m, struct amp_error *err)
         if (turn_wait(m, -1, -1, &read, err) < 0)
             return -1;
     }
-    return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
 }
 
 int mcp_serve(struct mcp *m, struct amp_error *err)

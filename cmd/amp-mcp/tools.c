@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "mcp.h"
 #include "protocol/compose/json.h"
 
@@ -456,7 +457,7 @@ void mcp_tools_call(struct mcp *m, const struct mcp_to *to, json_t *params)
             mcp_error(m, to, AMP_RPC_PARAMS, NULL, "unknown tool \"%.100s\"", name);
             return;
         }
-        amp_fail(&err, AMP_NOPERM, "permission_denied",
+        amp_fail(&err, AMP_NOPERM, permission_denied,
                  "%s is not possible inside of an attempt: it needs the state directory; use "
                  "reply, progress or ask_human",
                  name);
@@ -468,7 +469,7 @@ void mcp_tools_call(struct mcp *m, const struct mcp_to *to, json_t *params)
         return;
     }
     if (!rate_allows(m)) {
-        amp_fail(&err, AMP_TEMPFAIL, "rate_limited", "more than %d calls a second", MCP_RATE);
+        amp_fail(&err, AMP_TEMPFAIL, rate_limited, "more than %d calls a second", MCP_RATE);
         failure_send(m, to, name, &err);
         return;
     }

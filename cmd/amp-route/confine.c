@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/gate.h"
+#include "base/codes.h"
 #include "flow/confinement.h"
 #include "wiring.h"
 
@@ -65,8 +66,7 @@ static int gate_take(struct amp_gate **out, struct amp_error *err)
         *out = g;
     }
     if (!*out)
-        return amp_fail(err, AMP_TEMPFAIL, "too_many_commands", "%d commands have a gate",
-                        GATES_MAX);
+        return amp_fail(err, AMP_TEMPFAIL, too_many_commands, "%d commands have a gate", GATES_MAX);
     return amp_gate_start(&confined.policy, "amp-route",
                           confined.log < 0 ? STDERR_FILENO : confined.log, STDERR_FILENO, *out,
                           err);

@@ -12,6 +12,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/identity/person.h"
@@ -206,7 +207,7 @@ static int inbox_serve(struct inbox *in)
                                     .actor = "amp-route.inbox"};
     bool marks = busy || idle || return_id;
     if (access(state, F_OK) != 0)
-        amp_fail(&err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s", state);
+        amp_fail(&err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s", state);
     else
         amp_store_open(state, &opt, &in->store, &err);
     if (!in->store)

@@ -7,6 +7,8 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
+
 #define AT(member) offsetof(struct amp_lane_rules, member)
 
 /* The fields are int64_t if `wide`, else uint32_t. */
@@ -39,9 +41,9 @@ static int setting_apply(void *arg, const char *text, struct amp_error *err)
     char *at = (char *)s->rules + keys[s->key].at;
     int64_t n;
     if (amp_num_parse(amp_span_str(text), keys[s->key].min, keys[s->key].max, &n, NULL) < 0)
-        return amp_fail(err, AMP_USAGE, "bad_lane",
-                        "%s is a number from %lld to %lld, not \"%.40s\"", keys[s->key].key,
-                        (long long)keys[s->key].min, (long long)keys[s->key].max, text);
+        return amp_fail(err, AMP_USAGE, bad_lane, "%s is a number from %lld to %lld, not \"%.40s\"",
+                        keys[s->key].key, (long long)keys[s->key].min, (long long)keys[s->key].max,
+                        text);
     if (keys[s->key].wide)
         *(int64_t *)(void *)at = n;
     else
@@ -57,7 +59,7 @@ static int given_one(struct amp_lane_rules *rules, const char *text, struct amp_
         if ((size_t)(eq - text) == n && strncmp(text, keys[i].key, n) == 0)
             return setting_apply(&(struct setting){rules, i}, eq + 1, err);
     }
-    return amp_fail(err, AMP_USAGE, "bad_lane", "--lane takes KEY=N, not \"%.60s\"", text);
+    return amp_fail(err, AMP_USAGE, bad_lane, "--lane takes KEY=N, not \"%.60s\"", text);
 }
 
 int lanes_set(const char *config, const char *state, const char *const *given, int n,
@@ -72,7 +74,7 @@ int lanes_set(const char *config, const char *state, const char *const *given, i
         if (given_one(&rules, given[i], err) < 0)
             return -1;
     if (rules.urgent_to >= rules.bulk_from)
-        return amp_fail(err, AMP_USAGE, "bad_lane",
+        return amp_fail(err, AMP_USAGE, bad_lane,
                         "privileged_priority must be below bulk_priority");
     *out = rules;
     return 0;

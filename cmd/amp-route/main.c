@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "cli/config_schema.h"
 #include "cli/finding.h"
 #include "flow/config.h"
@@ -182,9 +183,9 @@ static int options_set(struct amp_error *err)
         return -1;
     for (int i = 0; i < http_headers.n; i++)
         if (!strchr(http_headers.v[i], '='))
-            return amp_fail(err, AMP_USAGE, "bad_headers", "--http-headers takes HOST=FILE");
+            return amp_fail(err, AMP_USAGE, bad_headers, "--http-headers takes HOST=FILE");
     if (routes.n == 0)
-        return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
+        return amp_fail(err, AMP_USAGE, no_routes, "at least one route is needed (-r)");
     return 0;
 }
 
@@ -206,7 +207,7 @@ static int identities_open(struct amp_error *err)
     if (amp_identity_cli_open(&route_identity, &tool, &router.ids, err) < 0)
         return -1;
     if (router.signed_only && !router.ids)
-        return amp_fail(err, AMP_USAGE, "identity_off",
+        return amp_fail(err, AMP_USAGE, identity_off,
                         "--from-network needs identities, which are off");
     return 0;
 }

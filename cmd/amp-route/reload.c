@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 static struct reload_source source;
 static bool configured; /* the routes are the configuration's */
 
@@ -18,7 +20,7 @@ static int text_collect(void *arg, const char *text, struct amp_error *err)
 {
     struct texts *t = arg;
     if (t->n == RULES_MAX)
-        return amp_fail(err, AMP_CONFIG, "too_many", "more than %d routes", RULES_MAX);
+        return amp_fail(err, AMP_CONFIG, too_many, "more than %d routes", RULES_MAX);
     if (!(t->v[t->n] = strdup(text)))
         return amp_fail_memory(err);
     t->n++;
@@ -57,7 +59,7 @@ static int routes_reread(struct amp_router *r, uint32_t *n, struct amp_error *er
     if (amp_config_values(source.config, source.state, "route.routes", text_collect, &t, err) < 0)
         rc = -1;
     else if (t.n == 0)
-        rc = amp_fail(err, AMP_CONFIG, "no_routes", "the configuration has no routes");
+        rc = amp_fail(err, AMP_CONFIG, no_routes, "the configuration has no routes");
     else if (lanes_set(source.config, source.state, (const char *const *)source.lanes->v,
                        source.lanes->n, &lanes, err) == 0)
         rc = amp_router_reload(r, t.v, t.n, &lanes, err);

@@ -5,6 +5,7 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "message/history/recorded.h"
 #include "route/rules/predicate.h"
 #include "wiring.h"
@@ -46,12 +47,11 @@ static int replay_open(struct replay *r, struct amp_error *err)
     uint64_t first, behind;
     for (int i = 0; i < where.n; i++) {
         if (r->n_where == WHERE_MAX)
-            return amp_fail(err, AMP_USAGE, "too_many", "more than %d predicates", WHERE_MAX);
+            return amp_fail(err, AMP_USAGE, too_many, "more than %d predicates", WHERE_MAX);
         if (amp_predicate_parse(amp_span_str(where.v[i]), &r->where[r->n_where], err) < 0)
             return -1;
         if (amp_predicate_jq(r->where[r->n_where++]))
-            return amp_fail(err, AMP_USAGE, "bad_predicate",
-                            "--where does not take jq: predicates");
+            return amp_fail(err, AMP_USAGE, bad_predicate, "--where does not take jq: predicates");
     }
     if (!(r->reader = amp_reader_new(NULL, err)) ||
         amp_store_open(state, &opt, &r->store, err) < 0 ||
@@ -125,7 +125,7 @@ static int log_replay(struct replay *r, struct amp_error *err)
     int rc;
     while ((rc = amp_recorded_next(r->log, &item, err)) > 0) {
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         if (item_write(r, &item, err) < 0)
             return -1;
     }

@@ -25,7 +25,7 @@ static int input_more(struct amp_lines *lines, struct amp_error *err)
     if (amp_poll(&p, 1, -1, &amp_stop) < 0) {
         if (errno == EINTR && !amp_stop)
             return 0;
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     }
     switch (amp_lines_fill(lines, STDIN_FILENO, err)) {
     case AMP_READ_FAILED:
@@ -95,7 +95,7 @@ static int stream_sign(struct signing *s, struct amp_lines *lines, struct amp_er
         if (got == AMP_LINE)
             rc = line_sign(s, &line, err);
         else if (got == AMP_LINE_TOO_LONG)
-            line_refuse(&line, "line_too_long", "the line is longer than 32 MiB");
+            line_refuse(&line, AMP_CODE(line_too_long), "the line is longer than 32 MiB");
         else if (end || got == AMP_LINE_END)
             return amp_out_flush(err);
         else if ((rc = input_more(lines, err)) > 0)
@@ -140,7 +140,7 @@ static int operator_add(void *arg, const char *text, struct amp_error *err)
 {
     struct verifying *v = arg;
     if (v->n_ops == OPERATORS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "identity.operators has more than %d names",
+        return amp_fail(err, AMP_CONFIG, bad_config, "identity.operators has more than %d names",
                         OPERATORS_MAX - 1);
     v->operators[v->n_ops++] = text;
     return 0;
@@ -153,14 +153,14 @@ static int message_check(struct verifying *v, const struct amp_view *view, struc
     char mem[AMP_SPEAKER_MAX];
     if (view->sig.key.n == 0)
         return opt.allow_unsigned ? 0
-                                  : amp_fail(why, AMP_NO, "unsigned", "the message is not signed");
+                                  : amp_fail(why, AMP_NO, unsigned, "the message is not signed");
     const struct amp_sig sig = {.key = view->sig.key,
                                 .alg = view->sig.alg,
                                 .time = view->sig.time,
                                 .value = view->sig.value};
     struct amp_span from = amp_speaker(view, mem);
     if (from.n == 0)
-        return amp_fail(why, AMP_NO, "bad_sender", "the message names no sender");
+        return amp_fail(why, AMP_NO, bad_sender, "the message names no sender");
     int rc = amp_verifier_message(v->verifier, &sig, view->message, from, amp_now_ms(), &who, why);
     /* Operators speak for the admin: operator/NAME, and those of identity.operators. */
     bool admin = amp_span_is(from, "admin");

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "sign.h"
 #include "worktree/person.h"
 
@@ -31,7 +32,7 @@ static int file_key_make(const char *path, struct amp_error *err)
         return -1;
     int rc = amp_seckey_write(key, AT_FDCWD, path, opt.comment ? opt.comment : "", err);
     if (rc > 0)
-        return amp_fail(err, AMP_CANTCREAT, "key_exists", "%s exists; it is not replaced", path);
+        return amp_fail(err, AMP_CANTCREAT, key_exists, "%s exists; it is not replaced", path);
     return rc < 0 ? -1 : key_print(path, amp_seckey_public(key), err);
 }
 
@@ -43,7 +44,7 @@ static int state_key_make(struct amp_error *err)
     if (amp_person_only(environ, "make a key of the state directory", err) < 0)
         return -1;
     if (amp_state_signer_existing(opt.state, opt.principal, &signer, &why) == 0)
-        return amp_fail(err, AMP_CANTCREAT, "key_exists", "\"%s\" has a key: %s", opt.principal,
+        return amp_fail(err, AMP_CANTCREAT, key_exists, "\"%s\" has a key: %s", opt.principal,
                         amp_signer_public(signer)->fingerprint);
     if (why.status != AMP_NO) {
         *err = why;
@@ -53,7 +54,7 @@ static int state_key_make(struct amp_error *err)
         return -1;
     const struct amp_pubkey *key = amp_signer_public(signer);
     snprintf(what, sizeof what, "the key of %s was made", opt.principal);
-    if (change_record("key_made", amp_span_str(key->fingerprint), what, err) < 0)
+    if (change_record(AMP_CODE(key_made), amp_span_str(key->fingerprint), what, err) < 0)
         return -1;
     return key_print(opt.principal, key, err);
 }
@@ -85,7 +86,7 @@ int verb_rotate(int argc, char **argv)
     amp_time_format(now + opt.grace_ms, until);
     snprintf(what, sizeof what, "the key of %s was replaced by %s; it is valid until %s", argv[0],
              after.fingerprint, until);
-    if (change_record("key_rotated", amp_span_str(before.fingerprint), what, &err) < 0 ||
+    if (change_record(AMP_CODE(key_rotated), amp_span_str(before.fingerprint), what, &err) < 0 ||
         key_print(argv[0], &after, &err) < 0)
         return amp_complain(&err);
     return AMP_OK;
@@ -126,7 +127,7 @@ static int key_revoke(struct amp_span fingerprint, int64_t from_ms, struct amp_e
     if (state_file(&path, &in_state, err) < 0)
         return -1;
     if (!in_state && !opt.allowed)
-        return amp_fail(err, AMP_NO, "key_not_found", "the state directory %s has no keys",
+        return amp_fail(err, AMP_NO, key_not_found, "the state directory %s has no keys",
                         opt.state);
     if ((in_state && file_revoke(path.data, fingerprint, from_ms, &n, err) < 0) ||
         (opt.allowed && file_revoke(opt.allowed, fingerprint, from_ms, &n, err) < 0))
@@ -136,7 +137,7 @@ static int key_revoke(struct amp_span fingerprint, int64_t from_ms, struct amp_e
     amp_time_format(from_ms, from);
     snprintf(what, sizeof what, "the key was revoked from %s on%s%.200s", from,
              opt.reason ? ": " : "", opt.reason ? opt.reason : "");
-    return change_record("key_revocation", fingerprint, what, err);
+    return change_record(AMP_CODE(key_revocation), fingerprint, what, err);
 }
 
 int verb_revoke(int argc, char **argv)

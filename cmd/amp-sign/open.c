@@ -6,6 +6,7 @@
 #include <amp/base/num.h>
 #include <amp/protocol/protocol.h>
 
+#include "base/codes.h"
 #include "sign.h"
 #include "store/store.h"
 #include "worktree/person.h"
@@ -80,7 +81,7 @@ int time_named(const char *option, const char *text, int64_t *ms, struct amp_err
     }
     if (amp_time_parse(t, ms) && *ms > 0)
         return 0;
-    return amp_fail(err, AMP_USAGE, "bad_time",
+    return amp_fail(err, AMP_USAGE, bad_time,
                     "--%s takes a time such as 2026-11-22T10:00:00Z, \"now\" or -2h, not \"%.60s\"",
                     option, text);
 }

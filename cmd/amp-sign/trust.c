@@ -5,6 +5,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "cli/table.h"
 #include "sign.h"
 #include "worktree/person.h"
@@ -56,12 +57,12 @@ static int line_add(const char *path, const char *principals, const struct amp_p
         seconds_named("valid-before", opt.before, &line.valid_before_s, err) < 0)
         return -1;
     if (line.valid_before_s > 0 && line.valid_before_s <= line.valid_after_s)
-        return amp_fail(err, AMP_USAGE, "bad_time", "--valid-before is not after --valid-after");
+        return amp_fail(err, AMP_USAGE, bad_time, "--valid-before is not after --valid-after");
     int rc = amp_trust_file_add(path, key, &line, err);
     if (rc < 0)
         return -1;
     snprintf(what, sizeof what, "the key may speak for %.120s (%.120s)", principals, path);
-    return change_record("key_trusted", amp_span_str(key->fingerprint), what, err);
+    return change_record(AMP_CODE(key_trusted), amp_span_str(key->fingerprint), what, err);
 }
 
 int verb_trust_add(int argc, char **argv)
@@ -98,11 +99,11 @@ int verb_trust_remove(int argc, char **argv)
                               amp_span_str(opt.only ? opt.only : ""), &n, &err) < 0)
         return amp_complain(&err);
     if (n == 0) {
-        amp_fail(&err, AMP_NO, "key_not_found", "%s has no such line of %s", path, key.fingerprint);
+        amp_fail(&err, AMP_NO, key_not_found, "%s has no such line of %s", path, key.fingerprint);
         return amp_complain(&err);
     }
     snprintf(what, sizeof what, "%u lines of the key were removed (%.200s)", n, path);
-    if (change_record("key_untrusted", amp_span_str(key.fingerprint), what, &err) < 0)
+    if (change_record(AMP_CODE(key_untrusted), amp_span_str(key.fingerprint), what, &err) < 0)
         return amp_complain(&err);
     return AMP_OK;
 }

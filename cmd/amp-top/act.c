@@ -14,6 +14,7 @@
 #include <amp/base/child.h>
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "cli/config.h"
 #include "flow/decide/offer.h"
 #include "flow/identity/person.h"
@@ -225,8 +226,7 @@ int top_act_pause(bool resume, bool task, const char *name, const char *reason, 
         said_read(pipe_fd[0], said, size);
         if (!end.exited || end.exit_code != 0)
             rc = amp_fail(err, end.exited && end.exit_code ? end.exit_code : AMP_TEMPFAIL,
-                          "hitl_prompt", "%.300s",
-                          *said ? said : "hitl-prompt did not carry it out");
+                          hitl_prompt, "%.300s", *said ? said : "hitl-prompt did not carry it out");
     }
     close(pipe_fd[0]);
     return rc;

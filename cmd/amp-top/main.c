@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/codes.h"
 #include "cli/config_schema.h"
 #include "flow/config.h"
 #include "flow/facts.h"
@@ -107,7 +108,7 @@ static int top_run(int argc, char **argv)
     if (json)
         format = "ndjson";
     int rc = access(top_state, F_OK) == 0 ? amp_store_open(top_state, &opt, &s, &err)
-                                          : amp_fail(&err, AMP_UNAVAILABLE, "state_missing",
+                                          : amp_fail(&err, AMP_UNAVAILABLE, state_missing,
                                                      "there is no state directory %s", top_state);
     if (rc == 0 && (once || format || !top_screen_possible())) {
         rc = plain_run(s, &err);
@@ -118,7 +119,7 @@ static int top_run(int argc, char **argv)
         rc = top_loop(s, first == TOP_PANE_COUNT ? TOP_TASKS : first, amp_color_of(STDOUT_FILENO),
                       read_only_why(&why), &err);
         if (rc == 0 && amp_stop)
-            rc = amp_fail(&err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            rc = amp_fail(&err, AMP_INTERRUPTED, interrupted, "interrupted");
     }
     amp_store_close(s);
     return rc < 0 ? amp_complain(&err) : AMP_OK;

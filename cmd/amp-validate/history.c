@@ -8,6 +8,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "cli/cli.h"
 #include "port/helper.h"
@@ -91,7 +92,7 @@ static int state_failed(struct history *h, uint32_t error, struct amp_error *err
     uint32_t tok = amp_tape_get(&h->tape, error, AMP_SPAN("status"));
     if (tok != AMP_TOK_NONE && h->tape.tok[tok].type == AMP_JSON_NUMBER)
         amp_tok_int(&h->tape, tok, &status);
-    return amp_fail(err, (enum amp_status)status, "state_failed",
+    return amp_fail(err, (enum amp_status)status, state_failed,
                     "the state directory cannot be queried: %s", text_member(h, error, "what"));
 }
 
@@ -102,14 +103,14 @@ static int read_answer(struct history *h, struct amp_span answer, uint32_t *find
     struct amp_json_fault fault;
     if (amp_tape_scan(&h->tape, answer.p, answer.n, &fault) < 0 ||
         h->tape.tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol",
+        return amp_fail(err, AMP_INTERNAL, helper_protocol,
                         "state-worker's reply is not an object");
     uint32_t error = amp_tape_get(&h->tape, 0, AMP_SPAN("error"));
     if (error != AMP_TOK_NONE && h->tape.tok[error].type == AMP_JSON_OBJECT)
         return state_failed(h, error, err);
     *findings = amp_tape_get(&h->tape, 0, AMP_SPAN("findings"));
     if (*findings == AMP_TOK_NONE || h->tape.tok[*findings].type != AMP_JSON_ARRAY)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "state-worker's reply is empty");
+        return amp_fail(err, AMP_INTERNAL, helper_protocol, "state-worker's reply is empty");
     return 0;
 }
 
@@ -119,7 +120,7 @@ static void on_reply(void *ctx, uint64_t tag, struct amp_span answer, const stru
     if (h->failed)
         return;
     if (tag >= h->n || h->reply[tag].answered) {
-        amp_fail(&h->failure, AMP_INTERNAL, "helper_protocol", "state-worker answered out of turn");
+        amp_fail(&h->failure, AMP_INTERNAL, helper_protocol, "state-worker answered out of turn");
         h->failed = true;
         return;
     }
@@ -146,7 +147,7 @@ static int history_turn(struct history *h, struct amp_error *err)
     if (amp_loop_wait(&turn, err) < 0)
         return -1;
     if (amp_stop)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     if (amp_helper_step(h->helper, on_reply, h, err) < 0)
         return -1;
     if (h->failed) {
@@ -199,7 +200,7 @@ int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
     const struct amp_tape *t = &h->tape;
     uint32_t findings = 0;
     if (n >= h->n)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "a line was not checked");
+        return amp_fail(err, AMP_INTERNAL, helper_protocol, "a line was not checked");
     struct reply *s = &h->reply[n];
     if (s->why[0]) {
         *undecided = s->why;

@@ -6,6 +6,7 @@
 #include <amp/json/writer.h>
 #include <amp/protocol/meaning.h>
 
+#include "base/codes.h"
 #include "base/nearest.h"
 #include "base/values.h"
 #include "cli/cli.h"
@@ -141,7 +142,7 @@ int info_values(const struct amp_values_ask *ask, struct amp_error *err)
     if (amp_span_is(ask->what, "code"))
         return amp_code_values(ask, err);
     if (!amp_span_is(ask->what, "schema"))
-        return amp_fail(err, AMP_USAGE, "bad_usage", "there are no values of the kind %.*s",
+        return amp_fail(err, AMP_USAGE, bad_usage, "there are no values of the kind %.*s",
                         AMP_CLIP(ask->what, 40));
     for (size_t i = 0; rc == 0 && i < amp_schema_files_count; i++) {
         struct amp_span path = amp_span_str(amp_schema_files[i].path);

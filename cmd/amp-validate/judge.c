@@ -181,7 +181,7 @@ static int note_answer(struct judge *j, struct history *h, size_t n, const struc
         return -1;
     if (got == 1) {
         r->undecided = true;
-        note_own(j, "undecided", "history", why, "the same line again later");
+        note_own(j, AMP_CODE(undecided), "history", why, "the same line again later");
     }
     for (unsigned i = before; i < j->n_findings; i++) {
         j->findings[i].protocol = v->protocol;
@@ -215,7 +215,7 @@ static int note_number(struct judge *j, const struct amp_view *v, struct result 
     snprintf(j->least, sizeof j->least, "at least %lld", (long long)n.last);
     snprintf(j->pointer, sizeof j->pointer, "/%s", member);
     const struct amp_finding f = {.severity = j->opt->strict ? AMP_SEV_ERROR : AMP_SEV_WARNING,
-                                  .code = "validation_error",
+                                  .code = AMP_CODE(validation_error),
                                   .field = member,
                                   .pointer = j->pointer,
                                   .rule = "sequence",
@@ -260,7 +260,7 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
     if (v->chunk->too_long || v->bytes.n > (size_t)j->opt->max_line) {
         snprintf(expected, sizeof expected, "at most %lld bytes (--max-line)",
                  (long long)j->opt->max_line);
-        note_own(j, "line_too_long", "limit", "the line is too long", expected);
+        note_own(j, AMP_CODE(line_too_long), "limit", "the line is too long", expected);
     } else if (read) {
         int good =
             j->user ? user_check_text(j->user, v->bytes, v->chunk->document, &j->check, &view,

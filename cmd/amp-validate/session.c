@@ -129,7 +129,7 @@ int session_wait(int input, int other, bool block, struct amp_error *err)
         ended = amp_loop_wait(&turn, err);
     while (block && ended == AMP_LOOP_SIGNAL && !amp_stop);
     if (ended >= 0 && amp_stop)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     return ended < 0 ? -1 : ended == AMP_LOOP_READY;
 }
 
@@ -380,9 +380,9 @@ static void report_nothing_found(char **files, int n)
 {
     struct amp_error err;
     if (n > 1)
-        amp_fail(&err, AMP_NO, "not_found", "no message found in any of the %d files", n);
+        amp_fail(&err, AMP_NO, not_found, "no message found in any of the %d files", n);
     else
-        amp_fail(&err, AMP_NO, "not_found", "no message found in %s",
+        amp_fail(&err, AMP_NO, not_found, "no message found in %s",
                  n && strcmp(files[0], "-") != 0 ? files[0] : "stdin");
     amp_status_note(amp_complain(&err));
 }

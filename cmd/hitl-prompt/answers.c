@@ -7,6 +7,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "base/file/own.h"
 #include "base/grow.h"
 #include "hitl.h"
@@ -116,15 +117,15 @@ static int answer_match(const char *line, const struct amp_question *q,
     json_auto_t *j = amp_json_load(amp_span_str(line), err);
 
     if (!json_is_object(j))
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "an answer is not a JSON object");
+        return amp_fail(err, AMP_DATAERR, bad_answer, "an answer is not a JSON object");
     if (!is_named(j, "ref_msg_id", q->id) || !is_named(j, "task_id", q->about.task) ||
         !is_named(j, "protocol", q->about.protocol) ||
         !is_named(j, "invocation_id", amp_question_invocation(q)))
         return 0;
     if (!amp_span_copy(amp_span_str(amp_json_str(j, "decision")), word, sizeof word) ||
         !amp_answer_parse(q, word, &a))
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: an answer's decision is not %s",
-                        q->name, amp_answer_words(q));
+        return amp_fail(err, AMP_DATAERR, bad_answer, "%s: an answer's decision is not %s", q->name,
+                        amp_answer_words(q));
     a.note = json_string_value(json_object_get(j, "note"));
     if (!a.note)
         a.note = json_string_value(json_object_get(j, "rationale"));
@@ -147,7 +148,7 @@ int answers_find(struct answers *a, const struct amp_question *q, struct amp_ope
         if (a->v[i].line[0] == '{')
             rc = answer_match(a->v[i].line, q, out, keep, err);
         else if (!amp_answer_parse(q, a->v[i].line, out))
-            rc = amp_fail(err, AMP_DATAERR, "bad_answer", "%s: an answer is not %s", q->name,
+            rc = amp_fail(err, AMP_DATAERR, bad_answer, "%s: an answer is not %s", q->name,
                           amp_answer_words(q));
         a->v[i].used = rc != 0;
         if (rc != 0)

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "cli/config.h"
 #include "cli/config_schema.h"
 #include "cli/finding.h"
@@ -114,7 +115,7 @@ int hitl_people(const char *act, struct amp_decider_people *out, struct amp_erro
     if (!hitl_as)
         hitl_as = amp_cli_name();
     if (!people.others && strcmp(hitl_operator, people.login) != 0)
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "--operator %s: the login is \"%s\", and amp.json does not set "
                         "hitl.allow_operator",
                         hitl_operator, people.login);
@@ -127,7 +128,7 @@ static int token_answers_set(void *arg, const char *text, struct amp_error *err)
     int found = amp_token_answers_find(text);
 
     if (found < 0)
-        return amp_fail(err, AMP_CONFIG, "bad_config",
+        return amp_fail(err, AMP_CONFIG, bad_config,
                         "hitl.token_answers is not all, deny_and_defer or none");
     *(enum amp_token_answers *)arg = (enum amp_token_answers)found;
     return 0;
@@ -154,8 +155,7 @@ static int fallback_set(void *arg, const char *text, struct amp_error *err)
     int found = amp_fallback_find(amp_span_str(text));
 
     if (found < 0)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.fallback: \"%.100s\" is unknown",
-                        text);
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.fallback: \"%.100s\" is unknown", text);
     *(int8_t *)arg = (int8_t)found;
     return 0;
 }
@@ -229,7 +229,7 @@ static int author_find(struct amp_identities *ids, struct amp_error *err)
     bool ours = strncmp(principal, role, sizeof role - 1) == 0;
     const char *name = hitl_author.principal + (ours ? sizeof role - 1 : 0);
     if (strcmp(hitl_operator, people.login) != 0 && strcmp(hitl_operator, name) != 0)
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "--operator %s: the key of --key belongs to %s", hitl_operator, principal);
     hitl_operator = name;
     return 0;

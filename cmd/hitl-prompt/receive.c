@@ -46,10 +46,10 @@ static int request_read(struct amp_buf *in, const size_t *want, struct amp_error
             return 1;
         struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
         if ((left = until - amp_mono_ms()) <= 0)
-            return amp_fail(err, AMP_TIMEDOUT, "request_timeout",
+            return amp_fail(err, AMP_TIMEDOUT, request_timeout,
                             "no complete request within %lld ms", (long long)timeout_ms);
         if (amp_poll(&fd, 1, left, &amp_stop) < 0)
-            return errno == EINTR ? amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted")
+            return errno == EINTR ? amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted")
                                   : amp_fail_errno(err, AMP_IOERR, "cannot wait for the request");
         if (!fd.revents)
             continue;
@@ -83,7 +83,7 @@ static int response_write(struct amp_span text, struct amp_error *err)
         if (errno != EAGAIN && errno != EINTR)
             return amp_fail_errno(err, AMP_IOERR, "cannot write the response");
         if ((left = until - amp_mono_ms()) <= 0)
-            return amp_fail(err, AMP_TIMEDOUT, "response_timeout",
+            return amp_fail(err, AMP_TIMEDOUT, response_timeout,
                             "the client did not read the response within %lld ms",
                             (long long)timeout_ms);
         amp_poll(&fd, 1, left, NULL);

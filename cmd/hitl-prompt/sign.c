@@ -6,6 +6,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "flow/decide/answer/answer.h"
 #include "flow/decide/answer/signed.h"
 #include "hitl.h"
@@ -56,11 +57,11 @@ static int state_sign(struct hitl *h, int argc, char **argv, struct amp_error *e
     if (!word)
         return amp_fail_memory(err);
     if (!signer)
-        return amp_fail(err, AMP_CONFIG, "unsigned",
+        return amp_fail(err, AMP_CONFIG, unsigned,
                         "identities are off: there is no key to sign with");
     int rc = amp_offer_find(&h->d, argv[0], &q, err);
     if (rc == 0 && !amp_answer_parse(&q, word, &a))
-        rc = amp_fail(err, AMP_DATAERR, "bad_answer", "the answer is not %s", amp_answer_words(&q));
+        rc = amp_fail(err, AMP_DATAERR, bad_answer, "the answer is not %s", amp_answer_words(&q));
     if (rc == 0)
         rc = amp_question_digest(&q, digest, err);
     if (rc == 0)
@@ -77,7 +78,7 @@ static int file_sign(int argc, char **argv, struct amp_error *err)
 
     amp_buf_init(&text, AMP_ANSWER_TEXT_MAX);
     if (!hitl_key)
-        return amp_fail(err, AMP_USAGE, "no_key", "--question needs --key FILE");
+        return amp_fail(err, AMP_USAGE, no_key, "--question needs --key FILE");
     if (amp_file_read_any(question, AMP_ANSWER_TEXT_MAX - 1, &text, err) < 0 ||
         amp_signer_of_file(hitl_key, getenv("SSH_AUTH_SOCK"), &signer, err) < 0)
         return -1;
@@ -86,7 +87,7 @@ static int file_sign(int argc, char **argv, struct amp_error *err)
     if (!j)
         return -1;
     if (!*key || strlen(digest) != AMP_QUESTION_DIGEST_MAX - 1)
-        return amp_fail(err, AMP_DATAERR, "bad_question",
+        return amp_fail(err, AMP_DATAERR, bad_question,
                         "%s has no question and digest, as hitl-prompt tells them", question);
     return answer_print(signer, key, digest, argc, argv, err);
 }

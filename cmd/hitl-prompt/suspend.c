@@ -15,6 +15,7 @@
 #include <amp/json/writer.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/identity/identity.h"
 #include "flow/pause/end.h"
 #include "flow/pause/publish.h"
@@ -133,10 +134,10 @@ static int operand_find(struct act *a, const char *name, struct amp_error *err)
         return -1;
     bool tasks = task.found || amp_is_task_id(a->who.name);
     if (agent.found && tasks)
-        return amp_fail(err, AMP_USAGE, "ambiguous",
+        return amp_fail(err, AMP_USAGE, ambiguous,
                         "\"%.100s\" is a task and an agent: give --task or --agent", name);
     if (!agent.found && !tasks)
-        return amp_fail(err, AMP_NO, "unknown_subject",
+        return amp_fail(err, AMP_NO, unknown_subject,
                         "\"%.100s\" is neither a task nor an agent of %s (--task or --agent "
                         "suspends it nevertheless)",
                         name, hitl_state);
@@ -149,7 +150,7 @@ static int act_open(struct act *a, struct amp_error *err)
     if (!list && person_find(a, err) < 0)
         return -1;
     if (access(hitl_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         hitl_state);
     if ((list ? hitl_store_look(&a->store, err) : hitl_store(&a->store, err)) < 0)
         return -1;
@@ -256,7 +257,7 @@ static int suspend_act(struct act *a, int argc, char **argv, struct amp_error *e
     if (amp_pause_publish(a->store, &now, amp_warn, err) < 0)
         return -1;
     return left == 0 ? 0
-                     : amp_fail(err, AMP_TEMPFAIL, "still_running",
+                     : amp_fail(err, AMP_TEMPFAIL, still_running,
                                 "%d process%s of suspended agents still run%s", left,
                                 left == 1 ? "" : "es", left == 1 ? "s" : "");
 }

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "cli/rows.h"
 #include "flow/identity/person.h"
 #include "flow/proof/bundle.h"
@@ -58,7 +59,7 @@ static int part_add(struct export *x, const struct amp_task *t, const struct amp
 {
     struct amp_proof_who who;
     if (x->n == AMP_BUNDLE_PROOFS)
-        return amp_fail(err, AMP_NO, "too_many_proofs", "more than %d subtasks", AMP_BUNDLE_PROOFS);
+        return amp_fail(err, AMP_NO, too_many_proofs, "more than %d subtasks", AMP_BUNDLE_PROOFS);
     struct amp_proof *p = malloc(sizeof *p);
     if (!p)
         return amp_fail_memory(err);

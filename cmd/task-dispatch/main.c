@@ -7,6 +7,7 @@
 #include "agent/job/job.h"
 #include "aof/aof.h"
 #include "aof/machine.h"
+#include "base/codes.h"
 #include "cli/config.h"
 #include "cli/config_schema.h"
 #include "cli/rows.h"
@@ -192,13 +193,13 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
     if (!list)
         return 0;
     if (!json_is_array(list))
-        return amp_fail(err, AMP_CONFIG, "bad_value", "%s in the configuration: expected a list",
+        return amp_fail(err, AMP_CONFIG, bad_value, "%s in the configuration: expected a list",
                         key);
     if (!(v = calloc(json_array_size(list) + 1, sizeof *v)))
         return amp_fail_memory(err);
     json_array_foreach (list, i, p) {
         if (!(v[i] = json_string_value(p)))
-            return amp_fail(err, AMP_CONFIG, "bad_value",
+            return amp_fail(err, AMP_CONFIG, bad_value,
                             "%s in the configuration: expected a list of patterns", key);
     }
     *out = v;

@@ -184,17 +184,17 @@ static int name_place(const struct draft *d, const struct amp_new_fault *at, str
         i++;
     if (*member && i < SOURCES &&
         (!d->path || by_option(d, i, (struct amp_span){rest, strcspn(rest, "/")})))
-        return amp_fail(err, why.status, why.code, "%s: %s", sources[i].option, why.what);
+        return amp_fail_text(err, why.status, why.code, "%s: %s", sources[i].option, why.what);
     if (!d->path)
         return -1;
     if (!line && *member)
         line = amp_new_line(d->text, at->pointer);
     if (line)
-        return amp_fail(err, why.status, why.code, "%s:%u: %.*s%s%s", d->path, line, (int)n, member,
-                        n ? ": " : "", why.what);
-    return amp_fail(err, why.status, why.code, "%s: %s%s%s", d->path, why.what,
-                    *member && i < SOURCES ? ": missing there, and not given as " : "",
-                    *member && i < SOURCES ? sources[i].option : "");
+        return amp_fail_text(err, why.status, why.code, "%s:%u: %.*s%s%s", d->path, line, (int)n,
+                             member, n ? ": " : "", why.what);
+    return amp_fail_text(err, why.status, why.code, "%s: %s%s%s", d->path, why.what,
+                         *member && i < SOURCES ? ": missing there, and not given as " : "",
+                         *member && i < SOURCES ? sources[i].option : "");
 }
 
 /* Loads what the guard of the task's repository protects. */
@@ -228,7 +228,7 @@ static const char *const *protected_patterns(const json_t *task, struct amp_erro
     while (more && more[configured])
         configured++;
     if ((size_t)protected_.n + configured > PATTERNS_MAX) {
-        amp_fail(err, AMP_USAGE, "bad_value",
+        amp_fail(err, AMP_USAGE, bad_value,
                  "--protect and branches.protected have %zu patterns: expected at most %d",
                  (size_t)protected_.n + configured, PATTERNS_MAX);
         return NULL;

@@ -11,6 +11,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "cli/rows.h"
 #include "flow/identity/person.h"
 #include "flow/proof/bundle.h"
@@ -92,7 +93,7 @@ static int text_read(const struct task_bundle *how, struct amp_git *git, const c
     if (!how->note)
         return amp_file_read_any(how->file, AMP_BUNDLE_MAX, out, err);
     int rc = amp_git_note_read(git, &note, out, err);
-    return rc == 0 ? amp_fail(err, AMP_NO, "no_note", "%s has no note under %s", commit, TASK_NOTES)
+    return rc == 0  ? amp_fail(err, AMP_NO, no_note, "%s has no note under %s", commit, TASK_NOTES)
            : rc < 0 ? -1
                     : 0;
 }
@@ -136,7 +137,7 @@ static int trust_open(const struct task_bundle *with, const struct amp_bundle *b
         *relied = task_state;
         return amp_identity_cli_open(&how, &who, ids, err);
     }
-    return amp_fail(err, AMP_CONFIG, "no_allowed_signers",
+    return amp_fail(err, AMP_CONFIG, no_allowed_signers,
                     "no trusted keys: give --allowed-signers FILE; --self-signed checks only that "
                     "the bundle is consistent");
 }
@@ -158,7 +159,7 @@ static int merge_check(const struct task_bundle *how, struct amp_identities *ids
     int rc = amp_proof_merge(ids, &l, merge, &approved, out->why, err);
     if (rc > 0 && (!amp_span_copy(l.branch, out->branch, sizeof out->branch) ||
                    !amp_span_copy(l.from, out->from, sizeof out->from)))
-        return amp_fail(err, AMP_DATAERR, "bad_bundle", "a landing has too long names");
+        return amp_fail(err, AMP_DATAERR, bad_bundle, "a landing has too long names");
     return rc;
 }
 

@@ -98,7 +98,7 @@ static int command_find(const char **word, struct amp_error *err)
     char *path;
 
     if (amp_child_find(*word, environ, found, sizeof found, &why) < 0)
-        return amp_fail(err, AMP_USAGE, why.code, "--exec: %s", why.what);
+        return amp_fail_text(err, AMP_USAGE, why.code, "--exec: %s", why.what);
     if (!strchr(*word, '/') || **word == '/')
         return 0;
     if (!(path = realpath(*word, NULL)))

@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "bind.h"
 #include "worktree/person.h"
 
@@ -133,12 +134,12 @@ int verb_path(int argc, char **argv)
         amp_store_sync(s.store, &err) < 0)
         return amp_complain(&err);
     if (!amp_binding_is_bound(&b)) {
-        amp_fail(&err, AMP_NO, "worktree_not_bound", "%s is not bound to a worktree", agent);
+        amp_fail(&err, AMP_NO, worktree_not_bound, "%s is not bound to a worktree", agent);
         return amp_complain(&err);
     }
     const char *path = binding_path(&b);
     if (access(path, F_OK) != 0) {
-        amp_fail(&err, AMP_NO, "worktree_not_found",
+        amp_fail(&err, AMP_NO, worktree_not_found,
                  "the files of %s are gone; 'worktree-bind repair' makes them again", path);
         return amp_complain(&err);
     }

@@ -81,9 +81,9 @@ static int control_read(const struct amp_view *v, struct control *c, struct amp_
         c->operation[0] ? amp_tape_get(v->tape, v->payload, AMP_SPAN("ttl_ms")) : AMP_TOK_NONE;
     if (ttl != AMP_TOK_NONE &&
         (!amp_tok_int(v->tape, ttl, &c->ttl_ms) || c->ttl_ms < 1 || c->ttl_ms > TTL_MAX_MS))
-        return amp_fail(err, AMP_NO, "validation_error", "ttl_ms: from 1 to %d", TTL_MAX_MS);
+        return amp_fail(err, AMP_NO, validation_error, "ttl_ms: from 1 to %d", TTL_MAX_MS);
     if (!amp_id_is_safe(amp_span_str(c->agent)))
-        return amp_fail(err, AMP_NO, "validation_error", "agent_id: missing, or not a name");
+        return amp_fail(err, AMP_NO, validation_error, "agent_id: missing, or not a name");
     return 0;
 }
 
@@ -116,7 +116,7 @@ static int find_repo(const struct session *s, const struct control *c, const cha
         }
     if (is_own_repo(s, c->repo_id))
         return 0;
-    return amp_fail(err, AMP_NO, "worktree_not_found",
+    return amp_fail(err, AMP_NO, worktree_not_found,
                     "repo_id %s: not this repository, and --repo-id does not name it", c->repo_id);
 }
 
@@ -196,13 +196,13 @@ static int check_signer(const struct work *w, struct amp_error *err)
         return unknown && amp_identities_who(ids, &bare, trusted, &said, err, err) == 1 ? 0 : -1;
     }
     if (is_agent(who.principal, w->c.agent))
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "%s: an agent cannot approve its own switch", w->c.agent);
     if (amp_identities_is_operator(ids, v->sig.key, who.time_ms))
         return 0;
     if (amp_span_is(v->type, "WORKTREE_CONTROL"))
         return amp_identities_who(ids, v, trusted, &said, err, err) == 1 ? 0 : -1;
-    return amp_fail(err, AMP_NO, "bad_sender", "the decision is signed by %s, not by an operator",
+    return amp_fail(err, AMP_NO, bad_sender, "the decision is signed by %s, not by an operator",
                     who.principal);
 }
 
@@ -210,7 +210,7 @@ static int check_signer(const struct work *w, struct amp_error *err)
 static int check_approver(const struct work *w, struct amp_error *err)
 {
     if (amp_span_is(w->v->from, w->c.agent))
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "%s: an agent cannot approve its own switch", w->c.agent);
     return amp_person_only(environ, "approve a switch", err) < 0 ? -1 : check_signer(w, err);
 }
@@ -234,7 +234,7 @@ static int switch_approve(struct work *w, struct amp_error *err)
         approver = approver || strcmp(opt.approvers.v[i], w->from) == 0;
     if (now.state == AMP_BINDING_SWITCH_PENDING && (now.person || !approver))
         return amp_fail(
-            err, AMP_NOPERM, "permission_denied",
+            err, AMP_NOPERM, permission_denied,
             "%s: %s: answer HITL_INVOCATION %s, or use worktree-bind approve", w->c.agent,
             now.person ? "the switch requires a person" : "the sender is not in worktree.approvers",
             now.invocation);
@@ -282,8 +282,7 @@ static int operation_run(struct work *w, struct amp_error *err)
                            amp_person_or_self(environ, w->c.agent, "change its binding", err) < 0
                        ? -1
                        : operations[i].run(w, err);
-    return amp_fail(err, AMP_NO, "validation_error",
-                    "operation: BIND, UNBIND, STATUS or a SWITCH_*");
+    return amp_fail(err, AMP_NO, validation_error, "operation: BIND, UNBIND, STATUS or a SWITCH_*");
 }
 
 /* Whether the failure refuses one message; others are failures of the state and end the run. */
@@ -312,7 +311,7 @@ static int decision_apply(struct work *w, struct amp_error *err)
     if (amp_binding_each(w->s->store, is_asked, w, err) < 0)
         return -1;
     if (!*w->c.agent)
-        return amp_fail(err, AMP_NO, "validation_error", "%.*s: no switch waits for this decision",
+        return amp_fail(err, AMP_NO, validation_error, "%.*s: no switch waits for this decision",
                         (int)ref.n, ref.p);
     if (check_approver(w, err))
         return -1;
@@ -398,8 +397,8 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
     else if (seen == AMP_STORE_SEEN) /* applied already: the same answer, no second effect */
         rc = message_repeat(&w, &failed);
     else if (seen == AMP_STORE_SEEN_OTHER)
-        rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: already used with other contents",
-                      id);
+        rc =
+            amp_fail(&failed, AMP_NO, duplicate_msg_id, "%s: already used with other contents", id);
     else if (decision)
         rc = decision_apply(&w, &failed);
     else if (rc == 0) {

@@ -99,8 +99,8 @@ static int worktree_find(struct execution *x, struct amp_error *err)
         }
         char *slash = strrchr(x->worktree, '/');
         if (!slash || slash == x->worktree)
-            return amp_fail(err, AMP_UNAVAILABLE, "worktree_not_found",
-                            "%s is not in a git worktree", dir);
+            return amp_fail(err, AMP_UNAVAILABLE, worktree_not_found, "%s is not in a git worktree",
+                            dir);
         *slash = '\0';
     }
 }
@@ -136,7 +136,7 @@ static int policy_place_find(const char *policy, struct policy_place *p, struct 
              slash ? policy : ".");
     return realpath(p->file, p->dir) && realpath(policy, p->file)
                ? 0
-               : amp_fail(err, AMP_CONFIG, "bad_policy", "%s: %s", policy, strerror(errno));
+               : amp_fail(err, AMP_CONFIG, bad_policy, "%s: %s", policy, strerror(errno));
 }
 
 static bool is_in(const char *path, const char *dir)
@@ -151,7 +151,7 @@ static int policy_place_check(const struct execution *x, const struct policy_pla
 {
     if (!is_in(p->file, x->worktree) && !is_in(p->dir, x->worktree))
         return 0;
-    return amp_fail(err, AMP_CONFIG, "bad_policy",
+    return amp_fail(err, AMP_CONFIG, bad_policy,
                     "%s is in the worktree, where the command could change it", name);
 }
 
@@ -243,7 +243,8 @@ static int start_log(const struct execution *x, const char *command, struct amp_
         return -1;
     const struct amp_finding f = {.severity = AMP_SEV_WARNING,
                                   .protocol = AMP_PROTO_NONE,
-                                  .code = x->report.lacks ? "not_confined" : "confined",
+                                  .code =
+                                      x->report.lacks ? AMP_CODE(not_confined) : AMP_CODE(confined),
                                   .field = "",
                                   .pointer = "",
                                   .rule = "confinement",
@@ -321,7 +322,7 @@ static int suspension_look(struct execution *x, struct amp_error *err)
     int rc = amp_pause_look(&x->pauses, AMP_SPAN(""), amp_span_str(x->agent), &by, err);
     if (rc > 0) {
         amp_pause_say(by, said);
-        amp_fail(err, AMP_NOPERM, "suspended", "%s", said);
+        amp_fail(err, AMP_NOPERM, suspended, "%s", said);
     }
     return rc;
 }
@@ -396,7 +397,7 @@ static int command_start(struct execution *x, char **argv, struct amp_child *chi
     if (own && !x->git_inside)
         places[n++] = (struct amp_confine_place){.path = dir};
     if (x->quarantine.n_objects > PLACES_MAX - 2)
-        return amp_fail(err, AMP_CONFIG, "too_many_paths", "more than %d object directories",
+        return amp_fail(err, AMP_CONFIG, too_many_paths, "more than %d object directories",
                         PLACES_MAX - 2);
     for (uint32_t i = 0; i < x->quarantine.n_objects; i++)
         places[n++] = (struct amp_confine_place){.path = x->quarantine.objects[i]};

@@ -2,6 +2,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "bind.h"
 #include "cli/time.h"
 #include "flow/bindings.h"
@@ -14,7 +15,7 @@
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)
 {
     int n = snprintf(dir, PATH_MAX, "%s/amp", s->info.common);
-    return n < PATH_MAX ? 0 : amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", dir);
+    return n < PATH_MAX ? 0 : amp_fail(err, AMP_USAGE, bad_path, "%s: too long", dir);
 }
 
 static int git_open(struct session *s, struct amp_error *err)

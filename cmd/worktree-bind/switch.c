@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "bind.h"
 #include "flow/bindings.h"
 #include "worktree/person.h"
@@ -23,7 +24,7 @@ static int is_allowed(struct session *s, const struct amp_binding *b, struct amp
     for (int i = 0; i < opt.switches.n; i++) {
         const char *pair = opt.switches.v[i], *eq = strchr(pair, '=');
         if (!eq)
-            return amp_fail(err, AMP_USAGE, "bad_value", "%s: AGENT=WORKTREE expected", pair);
+            return amp_fail(err, AMP_USAGE, bad_value, "%s: AGENT=WORKTREE expected", pair);
         if (amp_span_glob(amp_span_str(b->agent), (struct amp_span){pair, (size_t)(eq - pair)}) &&
             amp_span_glob(amp_span_str(name), amp_span_str(eq + 1)))
             return 1;

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/process/process.h"
 #include "json/record.h"
 
@@ -204,13 +205,13 @@ static int room_check(struct amp_store *s, const struct amp_activity *a, struct 
     if (again)
         return 0;
     if (active >= (uint64_t)room->max)
-        return amp_fail(err, AMP_NO, "activity_buffer_full",
+        return amp_fail(err, AMP_NO, activity_buffer_full,
                         "the activity buffer has %llu entries (the limit, activity.max, is %lld)",
                         (unsigned long long)active, (long long)room->max);
     if (agent_count(s, a->agent, &own, err) < 0)
         return -1;
     if (own >= per_agent)
-        return amp_fail(err, AMP_NO, "activity_buffer_full",
+        return amp_fail(err, AMP_NO, activity_buffer_full,
                         "the agent %.*s has %lld entries in the activity buffer (the limit, "
                         "activity.per_agent, is %lld)",
                         AMP_CLIP(a->agent, 100), (long long)own, (long long)per_agent);

@@ -1,5 +1,6 @@
 /* The agent lifecycle of SW4RM §8 and appendix C. Rows that these tools add are extra. */
 #include "agent/agent.h"
+#include "base/codes.h"
 
 #define S(x) AMP_AGENT_##x
 #define E(x) AMP_AGENT_EV_##x
@@ -17,11 +18,11 @@
 #define HELD(f, e)                                                                                 \
     {                                                                                              \
         .from = S(f), .event = E(e), .to = S(f), .if_all = AMP_AGENT_IF_SUSPENDED,                 \
-        .code = "suspended", .extra = true                                                         \
+        .code = AMP_CODE(suspended), .extra = true                                                 \
     }
 #define NEW_LIFE(f) EXTRA(f, BEGIN, INITIALIZING, D(BEGIN) | D(ARM) | D(CLEAN), NULL)
 /* States without a time limit; the others end by theirs. */
-#define LOST(f) EXTRA(f, LOSE, FAILED, D(CLEAN), "worker_lost")
+#define LOST(f) EXTRA(f, LOSE, FAILED, D(CLEAN), AMP_CODE(worker_lost))
 
 static const struct amp_fsm_row rows[] = {
     NEW_LIFE(INITIALIZING),
@@ -60,7 +61,7 @@ static const struct amp_fsm_row rows[] = {
     HELD(WAITING_RESOURCES, ASSIGN),
     EXTRA(WAITING_RESOURCES, ASSIGN, SCHEDULED, D(TAKE), NULL),
     EXTRA(WAITING_RESOURCES, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
-    ROW(WAITING_RESOURCES, TIMEOUT, FAILED, D(CLEAN), "resource_timeout"),
+    ROW(WAITING_RESOURCES, TIMEOUT, FAILED, D(CLEAN), AMP_CODE(resource_timeout)),
     NEW_LIFE(SUSPENDED),
     HELD(SUSPENDED, RESUME),
     ROW(SUSPENDED, RESUME, RESUMED, D(TAKE), NULL),
@@ -74,7 +75,7 @@ static const struct amp_fsm_row rows[] = {
     ROW(COMPLETED, READY, RUNNABLE, D(CLEAN), NULL),
     LOST(COMPLETED),
     NEW_LIFE(SHUTTING_DOWN),
-    ROW(SHUTTING_DOWN, TIMEOUT, FAILED, D(CLEAN), "agent_shutdown_timeout"),
+    ROW(SHUTTING_DOWN, TIMEOUT, FAILED, D(CLEAN), AMP_CODE(agent_shutdown_timeout)),
     /* The shutdown is complete: there is no time limit. */
     EXTRA(SHUTTING_DOWN, EXIT, SHUTTING_DOWN, D(CLEAN), NULL),
     NEW_LIFE(FAILED),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/capability.h"
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "json/record.h"
 
@@ -67,7 +68,7 @@ int amp_approval_check(struct amp_store *s, struct amp_span task, const struct a
     if (amp_store_get(s, AMP_KEY(KIND, task), &rec, err) < 0)
         return -1;
     return rec.found ? 0
-                     : amp_fail(err, AMP_NO, "approval_required",
+                     : amp_fail(err, AMP_NO, approval_required,
                                 "the capability %.*s has a high risk, and no person approved the "
                                 "task %.*s (agent-registry approve)",
                                 AMP_CLIP(capability[i - 1], 100), AMP_CLIP(task, 100));

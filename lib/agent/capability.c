@@ -11,6 +11,7 @@
 #include <amp/base/file.h>
 
 #include "agent/skill.h"
+#include "base/codes.h"
 #include "message/record/sequence.h"
 #include "json/record.h"
 
@@ -56,7 +57,7 @@ static int check_owner(const struct update *u, struct amp_error *err)
     uint8_t state = rec.reach.state;
     if (amp_reach_active(state) || strcmp(amp_json_str(u->p->catalog, "status"), "disabled") == 0)
         return 0;
-    return amp_fail(err, AMP_NO, "owner_unavailable", "ownerAgentId: %.200s is %s", owner,
+    return amp_fail(err, AMP_NO, owner_unavailable, "ownerAgentId: %.200s is %s", owner,
                     state == AMP_REACH_UNREACHABLE ? "unreachable"
                     : state == AMP_REACH_LEFT      ? "deregistered"
                                                    : "not registered");
@@ -76,7 +77,7 @@ static int check_skill(const struct update *u, struct amp_error *err)
     AMP_CLOSE int fd = amp_open_beneath(dir, *path ? path : name, O_PATH | O_CLOEXEC, 0, NULL);
     if (fd >= 0)
         return 0;
-    return amp_fail(err, AMP_NO, "install_failed", "executorSkillRef: %.200s is not in %.100s",
+    return amp_fail(err, AMP_NO, install_failed, "executorSkillRef: %.200s is not in %.100s",
                     *path ? path : name, u->p->skills);
 }
 
@@ -174,7 +175,7 @@ static int version_check(const struct update *u, struct amp_span published, enum
     }
     if (c > 0 || *out == VERSION_SAME || (c == 0 && json_equal(old, now)))
         return 0;
-    return amp_fail(err, AMP_NO, "version_incompatible",
+    return amp_fail(err, AMP_NO, version_incompatible,
                     "version: %.64s is already published%s, not %.64s", was,
                     c == 0 ? " with other contents" : "", version);
 }

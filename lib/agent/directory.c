@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "message/inbox/inbox.h"
 #include "protocol/sw4rm/sw4rm.h"
 
@@ -130,13 +131,13 @@ static int do_register(struct update *u, struct amp_agent_reach *r, struct amp_e
                *node = amp_json_str(reg->agent, "node_id"),
                *key = amp_json_str(reg->agent, "public_key");
     if (amp_span_is(u->agent, "all"))
-        return amp_fail(err, AMP_NO, "validation_error", "an agent cannot be named 'all'");
+        return amp_fail(err, AMP_NO, validation_error, "an agent cannot be named 'all'");
     if (u->agent.n > 512)
-        return amp_fail(err, AMP_NO, "validation_error", "the agent's id is too long");
+        return amp_fail(err, AMP_NO, validation_error, "the agent's id is too long");
     if (reg->signing && !*key)
-        return amp_fail(err, AMP_NO, "validation_error", "public_key is missing (--signing)");
+        return amp_fail(err, AMP_NO, validation_error, "public_key is missing (--signing)");
     if (reg->signing && !amp_public_key_is_valid(amp_span_str(key)))
-        return amp_fail(err, AMP_NO, "validation_error",
+        return amp_fail(err, AMP_NO, validation_error,
                         "public_key is not an Ed25519 or ECDSA key in base64");
     if (amp_json_dump(reg->agent, &u->texts, err) < 0)
         return -1;
@@ -214,7 +215,7 @@ static int reach_step(struct update *u, struct amp_agent_reach *r, uint32_t *eff
     if (u->event == AMP_REACH_EV_MISS && r->missed + 1 >= u->d->misses)
         facts = AMP_REACH_IF_SPENT;
     if (amp_fsm_step(&amp_reach_fsm, r->state, u->event, facts, &to, NULL) < 0)
-        return amp_fail(err, AMP_NO, "not_registered", "%.*s is not registered",
+        return amp_fail(err, AMP_NO, not_registered, "%.*s is not registered",
                         (int)(u->agent.n < 200 ? u->agent.n : 200), u->agent.p);
     if (u->event == AMP_REACH_EV_REGISTER) {
         rc = do_register(u, r, err);
@@ -312,7 +313,7 @@ int amp_directory_register(struct amp_directory *d, const struct amp_registratio
     u.agent = amp_span_str(amp_json_str(r->agent, "agent_id"));
     struct amp_error why;
     if (amp_inbox_agent_check(u.agent, &why) < 0)
-        return amp_fail(err, AMP_NO, "validation_error", "agent_id: %s", why.what);
+        return amp_fail(err, AMP_NO, validation_error, "agent_id: %s", why.what);
     return update_notify(&u, r->id.n > 0 ? &in : NULL, err);
 }
 

@@ -10,6 +10,8 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
+
 #define END_MS 2000
 
 static int gate_launch(char *const *hosts, const char *client, int control, int log_fd, int err_fd,
@@ -68,7 +70,7 @@ int amp_gate_log(const char *state_dir, struct amp_error *err)
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/egress.ndjson", state_dir);
     if (n < 0 || (size_t)n >= sizeof path)
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: too long", state_dir);
+        return amp_fail(err, AMP_CANTCREAT, path_too_long, "%s: too long", state_dir);
     return amp_file_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600, err);
 }
 

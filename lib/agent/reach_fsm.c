@@ -1,5 +1,6 @@
 /* Membership and reachability of a registered agent (SW4RM §14). */
 #include "agent/agent.h"
+#include "base/codes.h"
 
 #define ROW(f, e, t, fx)                                                                           \
     {                                                                                              \
@@ -8,7 +9,7 @@
 #define SPENT(f, e, t, fx)                                                                         \
     {                                                                                              \
         .from = AMP_REACH_##f, .event = AMP_REACH_EV_##e, .to = AMP_REACH_##t,                     \
-        .if_all = AMP_REACH_IF_SPENT, .effects = (fx), .code = "agent_unavailable"                 \
+        .if_all = AMP_REACH_IF_SPENT, .effects = (fx), .code = AMP_CODE(agent_unavailable)         \
     }
 
 static const struct amp_fsm_row rows[] = {

@@ -8,6 +8,7 @@
 #include <amp/base/id.h>
 
 #include "agent/capability.h"
+#include "base/codes.h"
 #include "json/record.h"
 
 #define OPEN    "OPEN"
@@ -242,5 +243,5 @@ int amp_review_close(struct amp_store *s, const char *id, const char *note, cons
             close_fn, &c, NULL, err) < 0)
         return -1;
     return c.done ? 0
-                  : amp_fail(err, AMP_NO, "unknown_ref", "there is no open review item %.100s", id);
+                  : amp_fail(err, AMP_NO, unknown_ref, "there is no open review item %.100s", id);
 }

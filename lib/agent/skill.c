@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct amp_skill, "capability", capability),
     AMP_REC_EVER(TEXT, struct amp_skill, "agent", agent),
@@ -35,7 +37,7 @@ static int skill_set(void *rec, struct amp_subject_turn *t, struct amp_error *er
         k->due_ms = c->due_ms;
     } else {
         if (*k->wanted && strcmp(k->wanted, c->version) != 0)
-            return amp_fail(err, AMP_NO, "version_incompatible",
+            return amp_fail(err, AMP_NO, version_incompatible,
                             "version %.64s of %.*s is wanted, not %.64s", k->wanted,
                             AMP_CLIP(c->capability, 160), c->version);
         if (t->now->found && k->state == AMP_SKILL_CONFIRMED &&

@@ -2,6 +2,7 @@
 #include "agent/sweep.h"
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "message/record/record.h"
 
 struct sweep {
@@ -73,7 +74,7 @@ static int silence_run(struct sweep *sw, struct amp_span agent, const struct amp
     const struct amp_agent_overdue o = {.agent = agent,
                                         .state = amp_agent_fsm.states[rec->work.state].name,
                                         .task = rec->work.task,
-                                        .code = "heartbeat_timeout",
+                                        .code = AMP_CODE(heartbeat_timeout),
                                         .silent = true,
                                         .at_ms = amp_agent_heard_ms(rec)};
     return notice_commit(sw, &o, err);

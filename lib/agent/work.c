@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "json/record.h"
 
 const char *amp_agent_word(const struct amp_agent_work *w)
@@ -65,7 +66,8 @@ static int do_step(struct update *u, struct amp_agent_rec *rec, struct amp_error
     if (amp_fsm_step(&amp_agent_fsm, w->state, u->event, facts, &r, err) < 0)
         return -1;
     if (r.row->if_all & AMP_AGENT_IF_SUSPENDED)
-        return amp_fail(err, AMP_NO, r.code, "the agent is suspended by %s", w->suspended.ref.p);
+        return amp_fail_text(err, AMP_NO, r.code, "the agent is suspended by %s",
+                             w->suspended.ref.p);
     w->state = r.to;
     agent_carry(u, &r, w);
     if (!timeout && !lose)
@@ -223,8 +225,7 @@ static int status_of(const struct amp_agent_rec *rec, struct amp_agent_status *o
         amp_span_copy(w->suspended.task, out->cause, sizeof out->cause) &&
         amp_span_copy(amp_span_str(w->last_task), out->last_task, sizeof out->last_task))
         return 0;
-    return amp_fail(err, AMP_DATAERR, "bad_record",
-                    "an agent's record has a text that is too long");
+    return amp_fail(err, AMP_DATAERR, bad_record, "an agent's record has a text that is too long");
 }
 
 int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_status *out,

@@ -52,7 +52,7 @@ static const char *text_get(struct run *r, const char *key, size_t *n, struct am
     struct amp_span text;
     size_t at = r->mem.len;
     if (tok == AMP_TOK_NONE || r->t->tok[tok].type != AMP_JSON_STRING) {
-        amp_fail(err, AMP_DATAERR, "bad_change", "a step of .amp/change.ndjson lacks %s", key);
+        amp_fail(err, AMP_DATAERR, bad_change, "a step of .amp/change.ndjson lacks %s", key);
         return NULL;
     }
     /* Reserved for the complete step, so that it does not move. */
@@ -72,7 +72,7 @@ static int status_get(struct run *r, const char *key, uint8_t *out, struct amp_e
     const char *name = text_get(r, key, NULL, err);
     int status = name ? amp_aof_status_find(amp_span_str(name)) : -1;
     if (name && status < 0)
-        amp_fail(err, AMP_DATAERR, "bad_change", "a step has the status %.40s", name);
+        amp_fail(err, AMP_DATAERR, bad_change, "a step has the status %.40s", name);
     if (status < 0)
         return -1;
     *out = (uint8_t)status;
@@ -84,7 +84,7 @@ static const char *id_get(struct run *r, struct amp_error *err)
     const char *id = text_get(r, "id", NULL, err);
     if (!id || amp_aof_is_id(amp_span_str(id)))
         return id;
-    amp_fail(err, AMP_DATAERR, "bad_change", "a step has a malformed id");
+    amp_fail(err, AMP_DATAERR, bad_change, "a step has a malformed id");
     return NULL;
 }
 
@@ -176,7 +176,7 @@ static int write_whole(int dir, const char *path, mode_t mode, struct amp_span t
     int at = slash ? (int)(slash - path) + 1 : 0;
     int n = snprintf(tmp, sizeof tmp, "%.*s.%s.amp", at, path, path + at);
     if (n < 0 || (size_t)n >= sizeof tmp)
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "the path %s is too long", path);
+        return amp_fail(err, AMP_CANTCREAT, bad_path, "the path %s is too long", path);
     if (unlinkat(dir, tmp, 0) < 0 && errno != ENOENT)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot remove %s", tmp);
     int fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -270,7 +270,7 @@ static int put_do(struct run *r, struct amp_error *err)
         if (!(id = id_get(r, err)) || status_get(r, "at", &at, err) < 0)
             return -1;
         if (!task_there(r, id, at))
-            return drift(r, id, "task_moved", "the task is no longer in its folder", err);
+            return drift(r, id, AMP_CODE(task_moved), "the task is no longer in its folder", err);
     }
     AMP_CLOSE int dir = parent_open(r, path, &name, &why);
     if (dir >= 0 && write_whole(dir, name, 0600, (struct amp_span){text, n}, &why) == 0)
@@ -304,7 +304,7 @@ static int create_do(struct run *r, struct amp_error *err)
     struct amp_error why;
     /* After a first attempt it is the same task; a person may have moved it since. */
     if (amp_aof_find(r->data, id, &there, &why) != 0)
-        return r->again ? 0 : drift(r, id, "name_taken", "a person made this task", err);
+        return r->again ? 0 : drift(r, id, AMP_CODE(name_taken), "a person made this task", err);
     task_path(path, at, id, ".md");
     snprintf(tmp, sizeof tmp, "tasks/%s/.%s.new", amp_aof_status_name(at), id);
     if (write_whole(r->data->dir, tmp, 0600, (struct amp_span){text, n}, &why) < 0) {
@@ -315,7 +315,7 @@ static int create_do(struct run *r, struct amp_error *err)
         amp_fail_errno(&why, AMP_CANTCREAT, "cannot make %s", path);
         unlinkat(r->data->dir, tmp, 0);
         return may_pass(&why) ? fault_take(r, id, &why, err)
-                              : drift(r, id, "name_taken", why.what, err);
+                              : drift(r, id, AMP_CODE(name_taken), why.what, err);
     }
     folder_sync(r, at);
     return 0;
@@ -349,7 +349,7 @@ static int text_edit(struct run *r, struct amp_buf *text, struct amp_error *err)
     if (amp_buf_add(&was, text->data, text->len, err) < 0)
         return -1;
     if (set == AMP_TOK_NONE || r->t->tok[set].type != AMP_JSON_ARRAY)
-        return amp_fail(err, AMP_DATAERR, "bad_change", "a step has no edits");
+        return amp_fail(err, AMP_DATAERR, bad_change, "a step has no edits");
     for (uint32_t i = set + 1; i < r->t->tok[set].next; i = r->t->tok[i].next) {
         uint32_t path = amp_tape_at(r->t, i, 0), value = amp_tape_at(r->t, i, 1);
         struct amp_span p, v = {0};
@@ -358,7 +358,7 @@ static int text_edit(struct run *r, struct amp_buf *text, struct amp_error *err)
         if (path == AMP_TOK_NONE || amp_tok_text(r->t, path, &r->mem, &p, err) < 0 ||
             !amp_span_copy(p, key, sizeof key) ||
             (value != AMP_TOK_NONE && amp_tok_text(r->t, value, &r->mem, &v, err) < 0))
-            return amp_fail(err, AMP_DATAERR, "bad_change", "a step has a malformed edit");
+            return amp_fail(err, AMP_DATAERR, bad_change, "a step has a malformed edit");
         if (amp_front_set(text, key, v, err) < 0)
             return -1;
     }
@@ -368,7 +368,7 @@ static int text_edit(struct run *r, struct amp_buf *text, struct amp_error *err)
         return -1;
     size_t most = AMP_AOF_TASK_BYTES - (line ? LOG_SPARE : 0);
     if (text->len > most && text->len > was.len)
-        return amp_fail(err, AMP_DATAERR, "file_too_large",
+        return amp_fail(err, AMP_DATAERR, file_too_large,
                         "the task file would have more than %zu bytes", most);
     return !amp_span_eq(amp_buf_span(text), amp_buf_span(&was));
 }
@@ -463,7 +463,7 @@ static int edit_do(struct run *r, struct amp_error *err)
     for (int i = 0; i < TRIES; i++) {
         int rc = task_there(r, id, at) ? task_text(r, path, &text, &st, &why) : 0;
         if (rc == 0)
-            return drift(r, id, "task_moved", "the task is no longer in its folder", err);
+            return drift(r, id, AMP_CODE(task_moved), "the task is no longer in its folder", err);
         if (rc > 0)
             rc = text_edit(r, &text, &why);
         if (rc == 0) {
@@ -476,7 +476,8 @@ static int edit_do(struct run *r, struct amp_error *err)
         if (rc != 0)
             return rc > 0 ? 0 : fault_take(r, id, &why, err);
     }
-    return drift(r, id, "task_busy", "another program changes the task file all the time", err);
+    return drift(r, id, AMP_CODE(task_busy), "another program changes the task file all the time",
+                 err);
 }
 
 /* ---- moves ---- */
@@ -584,8 +585,9 @@ static int move_do(struct run *r, struct amp_error *err)
     }
     if (rc != 1)
         return rc == NAME_TAKEN
-                   ? drift(r, id, "name_taken", "the folder has another file of this name", err)
-                   : drift(r, id, "task_moved", "the task is no longer in its folder", err);
+                   ? drift(r, id, AMP_CODE(name_taken), "the folder has another file of this name",
+                           err)
+                   : drift(r, id, AMP_CODE(task_moved), "the task is no longer in its folder", err);
     folder_sync(r, from);
     folder_sync(r, to);
     task_path(from_path, from, id, "");
@@ -623,7 +625,7 @@ static int begin_do(struct run *r, struct amp_error *err)
 {
     uint32_t tok = amp_tape_get(r->t, 0, AMP_SPAN("log"));
     if (tok == AMP_TOK_NONE || !amp_tok_int(r->t, tok, &r->since))
-        return amp_fail(err, AMP_DATAERR, "bad_change", ".amp/change.ndjson does not begin");
+        return amp_fail(err, AMP_DATAERR, bad_change, ".amp/change.ndjson does not begin");
     return 0;
 }
 
@@ -643,7 +645,7 @@ static int step_do(struct run *r, struct amp_error *err)
             return r->logged && steps[i].run != begin_do && steps[i].run != event_do
                        ? 0
                        : steps[i].run(r, err);
-    return amp_fail(err, AMP_DATAERR, "bad_change", "a step of .amp/change.ndjson is unknown");
+    return amp_fail(err, AMP_DATAERR, bad_change, "a step of .amp/change.ndjson is unknown");
 }
 
 static struct amp_span line_take(struct amp_span *rest)
@@ -728,7 +730,8 @@ static int logged_look(struct run *r, struct amp_tape *t, struct amp_span steps,
         if (!event && !amp_span_starts(line, "{\"do\":\"begin\""))
             continue;
         if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
-            return amp_json_fail(err, AMP_DATAERR, "bad_change", ".amp/change.ndjson", &fault);
+            return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_change), ".amp/change.ndjson",
+                                 &fault);
         if (step_do(r, err) < 0)
             return -1;
         if (event)
@@ -775,7 +778,8 @@ static int change_apply(struct amp_aof_data *a, struct amp_span steps, const cha
     while (rc == 0 && steps.n > 0 && !r.over) {
         struct amp_span line = line_take(&steps);
         rc = amp_tape_scan(&t, line.p, line.n, &fault) < 0
-                 ? amp_json_fail(err, AMP_DATAERR, "bad_change", ".amp/change.ndjson", &fault)
+                 ? amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_change), ".amp/change.ndjson",
+                                 &fault)
                  : step_do(&r, err);
     }
     if (rc == 0)

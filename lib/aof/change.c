@@ -6,6 +6,8 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
+
 int amp_aof_change_init(struct amp_aof_change *c, struct amp_aof_data *a, const char *actor,
                         int64_t now_ms, struct amp_error *err)
 {
@@ -86,7 +88,7 @@ int amp_aof_put_in(struct amp_aof_change *c, const char *id, uint8_t at, const c
     struct amp_jw w;
     int n = snprintf(path, sizeof path, "tasks/%s/%s/%s", amp_aof_status_name(at), id, name);
     if (n < 0 || (size_t)n >= sizeof path)
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "the path %s is too long", name);
+        return amp_fail(err, AMP_CANTCREAT, bad_path, "the path %s is too long", name);
     step_open(c, &w, "put");
     amp_jw_member_text(&w, "path", path);
     amp_jw_member_str(&w, "text", text);

@@ -15,6 +15,7 @@
 
 #include "aof/change.h"
 #include "aof/front.h"
+#include "base/codes.h"
 
 static bool is_digits(const char *p, size_t n)
 {
@@ -82,8 +83,7 @@ static int directories_make(int dir, struct amp_error *err)
         if (directory_make(tasks, name, err) < 0)
             return -1;
         if (fstatat(tasks, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-            return amp_fail(err, AMP_CONFIG, "not_a_directory", "tasks/%s is not a directory",
-                            name);
+            return amp_fail(err, AMP_CONFIG, not_a_directory, "tasks/%s is not a directory", name);
     }
     return 0;
 }
@@ -112,11 +112,11 @@ int amp_aof_open(const char *path, bool make, struct amp_aof_data *out, struct a
         return -1;
     a.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a.dir < 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "no_data_dir",
-                        "cannot open the data directory %s: %s", path, strerror(errno));
+        return amp_fail(err, AMP_UNAVAILABLE, no_data_dir, "cannot open the data directory %s: %s",
+                        path, strerror(errno));
     int rc = 0;
     if (amp_fs_is_network(a.dir))
-        rc = amp_fail(err, AMP_NOPERM, "network_file_system",
+        rc = amp_fail(err, AMP_NOPERM, network_file_system,
                       "%s is on a network file system, where locks cannot be trusted", path);
     if (rc == 0)
         rc = directories_make(a.dir, err);
@@ -231,7 +231,7 @@ int amp_aof_find(const struct amp_aof_data *a, const char *id, uint8_t *status,
             continue; /* another task's */
         }
         if (found)
-            return amp_fail(err, AMP_NO, "two_folders", "task %s is in %s and in %s", id,
+            return amp_fail(err, AMP_NO, two_folders, "task %s is in %s and in %s", id,
                             amp_aof_status_name(at), amp_aof_status_name(s));
         found = 1;
         at = s;
@@ -350,7 +350,7 @@ int amp_aof_new_id(const struct amp_aof_data *a, int64_t now_ms, char out[AMP_AO
             snprintf(out, AMP_AOF_ID_MAX, "%.16s%03d", day.prefix, n);
             return 0;
         }
-    return amp_fail(err, AMP_NO, "too_many_tasks", "%.10s has %d tasks, the limit of a day", time,
+    return amp_fail(err, AMP_NO, too_many_tasks, "%.10s has %d tasks, the limit of a day", time,
                     AMP_AOF_NUMBER_MOST);
 }
 
@@ -366,16 +366,15 @@ int amp_aof_get_at(int dir, const char *path, size_t max, struct amp_buf *out, s
         if (why.sys == ENOENT || why.sys == ENOTDIR)
             return 0;
         if (why.sys == ELOOP || why.sys == ENXIO || why.sys == EXDEV)
-            return amp_fail(err, AMP_DATAERR, "not_a_file", "%s is not a regular file", path);
+            return amp_fail(err, AMP_DATAERR, not_a_file, "%s is not a regular file", path);
         if (err)
             *err = why;
         return -1;
     }
     if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))
-        return amp_fail(err, AMP_DATAERR, "not_a_file", "%s is not a regular file", path);
+        return amp_fail(err, AMP_DATAERR, not_a_file, "%s is not a regular file", path);
     if (st->st_size > (off_t)max)
-        return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %zu bytes", path,
-                        max);
+        return amp_fail(err, AMP_DATAERR, file_too_large, "%s is larger than %zu bytes", path, max);
     for (;;) {
         size_t got = out->len - before;
         size_t room = out->max - out->len < 65536 ? out->max - out->len : 65536;
@@ -383,7 +382,7 @@ int amp_aof_get_at(int dir, const char *path, size_t max, struct amp_buf *out, s
         if (want > room)
             want = room;
         if (want == 0)
-            return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is too large", path);
+            return amp_fail(err, AMP_DATAERR, file_too_large, "%s is too large", path);
         if (amp_buf_reserve(out, want, err) < 0)
             return -1;
         ssize_t n = read(fd, out->data + out->len, want);
@@ -393,7 +392,7 @@ int amp_aof_get_at(int dir, const char *path, size_t max, struct amp_buf *out, s
             return amp_fail_errno(err, AMP_IOERR, "cannot read %s", path);
         out->len += (size_t)n;
         if (out->len - before > max)
-            return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %zu bytes", path,
+            return amp_fail(err, AMP_DATAERR, file_too_large, "%s is larger than %zu bytes", path,
                             max);
         if ((size_t)n < want) /* a regular file gives less only at its end */
             return 1;
@@ -446,10 +445,10 @@ static int task_parse(struct amp_aof_task *t, struct amp_error *err)
         if (amp_front_get(amp_buf_span(&t->text), rows[i].path, &t->mem, rows[i].to, err) < 0)
             return -1;
     if (id.n > 0 && !amp_span_is(id, t->id))
-        return amp_fail(err, AMP_DATAERR, "id_mismatch", "the file of task %s has the id %.*s",
-                        t->id, AMP_CLIP(id, (size_t)40));
+        return amp_fail(err, AMP_DATAERR, id_mismatch, "the file of task %s has the id %.*s", t->id,
+                        AMP_CLIP(id, (size_t)40));
     if (t->agent.n > AMP_AOF_NAME_MAX || t->lease.n > AMP_AOF_NAME_MAX)
-        return amp_fail(err, AMP_DATAERR, "agent_too_long",
+        return amp_fail(err, AMP_DATAERR, agent_too_long,
                         "task %s has an agent with a name of more than %d bytes", t->id,
                         AMP_AOF_NAME_MAX);
     t->lease_expires_ms = t->lease_since_ms = 0;
@@ -487,7 +486,7 @@ int amp_aof_load(const struct amp_aof_data *a, const char *id, struct amp_aof_ta
         int fits = rc > 0 ? amp_aof_name_fits(a, "runs", id, "", err) : 1;
         if (fits <= 0)
             return fits < 0 ? -1
-                            : amp_fail(err, AMP_DATAERR, "case_collision",
+                            : amp_fail(err, AMP_DATAERR, case_collision,
                                        "runs has the run of another task under the name %s", id);
         if (rc <= 0 || (rc = task_read(a, id, status, out, err)) != 0)
             return rc;

@@ -7,6 +7,8 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
+
 #define MARK "---"
 #define LOG  "## Work Log"
 
@@ -81,7 +83,7 @@ static int front_find(struct amp_span text, struct front *f, struct amp_error *e
             f->body = l.next;
             return 1;
         }
-    return amp_fail(err, AMP_DATAERR, "bad_front_matter", "the front matter has no last line ---");
+    return amp_fail(err, AMP_DATAERR, bad_front_matter, "the front matter has no last line ---");
 }
 
 /* A tab counts as a blank: YAML refuses it, but its line belongs to the key above it all the same.
@@ -158,7 +160,7 @@ static bool entry_find(struct amp_span text, size_t from, size_t to, struct amp_
 /* Two values for one key: no reader of YAML would agree with another which of them counts. */
 static int twice_fail(struct amp_span key, struct amp_error *err)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_front_matter", "the front matter has the key %.*s twice",
+    return amp_fail(err, AMP_DATAERR, bad_front_matter, "the front matter has the key %.*s twice",
                     AMP_CLIP(key, (size_t)40));
 }
 

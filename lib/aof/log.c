@@ -12,6 +12,7 @@
 #include <amp/json/tape.h>
 
 #include "aof/change.h"
+#include "base/codes.h"
 
 #define LOG  "events.ndjson"
 #define TAIL ((off_t)256 << 10)
@@ -23,7 +24,7 @@ static int log_open(const struct amp_aof_data *a, int flags, struct stat *st, st
     int fd = amp_open_beneath(a->dir, LOG, flags | O_NONBLOCK | O_NOCTTY, 0600, err);
     if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))) {
         close(fd);
-        return amp_fail(err, AMP_CANTCREAT, "not_a_file", LOG " is not a regular file");
+        return amp_fail(err, AMP_CANTCREAT, not_a_file, LOG " is not a regular file");
     }
     return fd;
 }

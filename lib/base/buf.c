@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 struct amp_span amp_span_str(const char *s)
 {
     return s ? (struct amp_span){s, strlen(s)} : (struct amp_span){"", 0};
@@ -103,7 +105,7 @@ void amp_buf_reset(struct amp_buf *b)
 int amp_buf_reserve(struct amp_buf *b, size_t n, struct amp_error *err)
 {
     if (n > b->max || b->len > b->max - n)
-        return amp_fail(err, AMP_UNAVAILABLE, "buffer_full", "a buffer would grow past %zu bytes",
+        return amp_fail(err, AMP_UNAVAILABLE, buffer_full, "a buffer would grow past %zu bytes",
                         b->max);
     size_t need = b->len + n + 1;
     if (need <= b->cap)
@@ -142,7 +144,7 @@ int amp_buf_fmt(struct amp_buf *b, struct amp_error *err, const char *fmt, ...)
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     if (n < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_format", "cannot format a text");
+        return amp_fail(err, AMP_INTERNAL, bad_format, "cannot format a text");
     if (amp_buf_reserve(b, (size_t)n, err) < 0)
         return -1;
     va_start(ap, fmt);

@@ -1,35 +1,49 @@
 /*
  * The codes of these tools, by the class of failure that they name (protocol/codes/classes.h), also
- * those that AOP alone has. A comparison with a code that is in no list does not compile.
+ * those that AOP alone has. Code writes a code as its word, without quotes: a word that is in no
+ * list does not compile.
+ *
+ *     return amp_fail(err, AMP_TEMPFAIL, lock_timeout, "another process has %s", path);
+ *     if (amp_code_is(err->code, lock_timeout))
  */
 #ifndef AMP_BASE_CODES_H
 #define AMP_BASE_CODES_H
 
 #include <string.h>
 
-/* Tells whether a text is the code `name`, a word of a list below: amp_code_is(err->code,
- * lock_timeout).
- */
-#define amp_code_is(text, name) (strcmp((text), &#name[0 * AMP_E_##name]) == 0)
+#include <amp/base/buf.h>
+#include <amp/base/error.h>
+
+/* The text of the code `name`, a constant. */
+#define AMP_CODE(name)      (&#name[0 * AMP_E_##name])
+#define AMP_CODE_SPAN(name) ((struct amp_span){#name, sizeof #name - 1 + 0 * AMP_E_##name})
+
+/* Tells whether a text is the code `name`. */
+#define amp_code_is(text, name) (strcmp((text), AMP_CODE(name)) == 0)
+
+/* amp_fail_text for the code `name`. */
+#define amp_fail(err, status, name, ...) amp_fail_text((err), (status), AMP_CODE(name), __VA_ARGS__)
 
 /* clang-format off */
 #define AMP_CODES_INTERNAL(X) \
-    X(bad_access) X(bad_access_rule) X(bad_config) X(bad_guard_policy) X(bad_key) X(bad_policy) \
-    X(bad_record) X(bad_revocation) X(branch_checked_out) X(branch_moved) X(channel_failed) \
+    X(bad_access) X(bad_access_rule) X(bad_config) X(bad_conversion) X(bad_guard_policy) \
+    X(bad_key) X(bad_line) X(bad_option) X(bad_policy) X(bad_record) X(bad_revocation) \
+    X(bad_schema) X(branch_checked_out) X(branch_moved) X(cert_authority) X(channel_failed) \
     X(config_invalid) X(crypto_failed) X(E_ROLLBACK_FAILED) X(editor_failed) X(file_changing) \
-    X(filesystem_error) X(folder_differs) X(folder_permissions) X(foreign_hooks_path) X(git_error) \
-    X(guard_failed) X(helper_failed) X(helper_missing) X(helper_protocol) X(hitl_prompt) \
-    X(hook_conflict) X(id_space_full) X(include_limit) X(index_failed) X(inotify) \
-    X(install_failed) X(internal) X(internal_error) X(invalid_answer) X(invalid_output) \
-    X(key_made) X(key_permissions) X(key_worker_failed) X(keygen_failed) X(log) X(log_damaged) \
-    X(log_failed) X(log_format) X(log_key_invalid) X(log_no_key) X(log_repaired) X(log_tampered) \
-    X(machine_unsound) X(memfd) X(memfd_create) X(nested_turn) X(network_file_system) \
-    X(no_allowed_signers) X(no_curl) X(no_letter) X(no_memory) X(no_random) X(no_terminal) \
-    X(not_durable) X(not_executable) X(not_undone) X(outcome_missing) X(partial_delivery) \
-    X(path_not_utf8) X(poll_failed) X(predicate_error) X(quarantine_unknown) X(repo_unsupported) \
-    X(sequence_exhausted) X(server_name_missing) X(signing_failed) X(snapshot_damaged) \
-    X(state_failed) X(state_gone) X(state_missing) X(state_network_fs) X(sync_in_turn) \
-    X(undecided) X(worktree_path) X(worktree_sparse) X(worktree_unfinished) X(worktree_unlocked)
+    X(filesystem_error) X(folder_differs) X(folder_permissions) X(foreign_hooks_path) \
+    X(git_config) X(git_error) X(git_failed) X(guard_failed) X(helper_failed) X(helper_missing) \
+    X(helper_protocol) X(hitl_prompt) X(hook_conflict) X(id_space_full) X(include_limit) \
+    X(index_failed) X(inotify) X(install_failed) X(internal) X(internal_error) X(invalid_answer) \
+    X(invalid_output) X(key_made) X(key_not_ed25519) X(key_permissions) X(key_worker_failed) \
+    X(keygen_failed) X(log) X(log_damaged) X(log_failed) X(log_format) X(log_key_invalid) \
+    X(log_no_key) X(log_repaired) X(log_tampered) X(machine_unsound) X(memfd) X(memfd_create) \
+    X(nested_turn) X(network_file_system) X(no_allowed_signers) X(no_curl) X(no_letter) \
+    X(no_memory) X(no_random) X(no_terminal) X(not_durable) X(not_executable) X(not_undone) \
+    X(outcome_missing) X(partial_delivery) X(path_not_utf8) X(poll_failed) X(predicate_error) \
+    X(quarantine_unknown) X(repo_unsupported) X(sequence_exhausted) X(server_name_missing) \
+    X(signing_failed) X(snapshot_damaged) X(state_failed) X(state_gone) X(state_missing) \
+    X(state_network_fs) X(sync_in_turn) X(undecided) X(worktree_path) X(worktree_sparse) \
+    X(worktree_unfinished) X(worktree_unlocked)
 #define AMP_CODES_WORK(X) \
     X(agent_refused) X(attempt_kept) X(ci_failed) X(declined) X(execution_error) X(failed) \
     X(handoff_rejected) X(not_done) X(post_create_failed) X(quarantine_limit) \
@@ -50,7 +64,7 @@
     X(ambiguous_question) X(ambiguous_task) X(attempt_not_incremented) X(bad_agent) \
     X(bad_arguments) X(bad_backoff) X(bad_base) X(bad_branch) X(bad_bundle) X(bad_change) \
     X(bad_choice) X(bad_command) X(bad_enum) X(bad_file) X(bad_flag) X(bad_form) X(bad_format) \
-    X(bad_front_matter) X(bad_headers) X(bad_helper_arguments) X(bad_host) X(bad_id) \
+    X(bad_front_matter) X(bad_headers) X(bad_hello) X(bad_helper_arguments) X(bad_host) X(bad_id) \
     X(bad_inbound) X(bad_kind) X(bad_lane) X(bad_log_line) X(bad_msg_id) X(bad_name) X(bad_number) \
     X(bad_path) X(bad_pattern) X(bad_port) X(bad_position) X(bad_predicate) X(bad_prefix) \
     X(bad_principal) X(bad_priority) X(bad_protocol) X(bad_question) X(bad_recipient) \
@@ -62,7 +76,7 @@
     X(diagnostics_required) X(digest_differs) X(digest_mismatch) X(duplicate_event) \
     X(duplicate_key) X(duplicate_vote) X(E_SCHEMA_VALIDATION) X(empty_acceptance_criteria) \
     X(eta_in_past) X(eta_range) X(eta_required) X(filter_unsupported) X(fix_out_of_range) \
-    X(foreign_outbox) X(id_mismatch) X(illegal_transition) X(inconsistent_verdict) \
+    X(foreign_outbox) X(http_refused) X(id_mismatch) X(illegal_transition) X(inconsistent_verdict) \
     X(inferred_failure_class) X(invalid_acceptance_criteria) X(invalid_envelope) X(invalid_json) \
     X(invalid_project_id) X(invalid_schema) X(invalid_utf8) X(json) X(kept_in_extension) \
     X(landing_changed) X(length_required) X(lock_note_missing) X(loop_ended) X(misplaced_verb) \
@@ -71,7 +85,7 @@
     X(no_keys) X(no_names) X(no_note) X(no_payload) X(no_request) X(no_routes) X(no_schema) \
     X(no_snapshot) X(no_state) X(no_task) X(not_a_directory) X(not_a_fifo) X(not_a_file) \
     X(not_a_record) X(not_a_socket) X(not_a_submission) X(not_accepted) X(not_carried) X(not_due) \
-    X(not_found) X(not_pending) X(not_proxied) X(not_registered) X(nothing_to_undo) \
+    X(not_found) X(not_pending) X(not_proxied) X(not_registered) X(not_tls) X(nothing_to_undo) \
     X(out_of_range) X(pattern_limit) X(refused_before) X(repeated_option) X(result_required) \
     X(schema_limit) X(schema_too_deep) X(schema_violation) X(scope_required) X(seq_not_monotonic) \
     X(session_open) X(special_file) X(stale_dispatch) X(still_running) X(symbolic_link) \
@@ -92,16 +106,17 @@
     X(not_claimant) X(not_confined) X(not_operator) X(not_proven) X(path_escape) X(path_forbidden) \
     X(path_reserved) X(pause_limit) X(permission_denied) X(read_only) X(refused) X(rejected) \
     X(repo_not_owned) X(role_mismatch) X(server_name_hidden) X(server_name_mismatch) \
-    X(state_not_ours) X(state_permissions) X(suspended) X(token_expired) X(token_malformed) \
-    X(token_mismatch) X(token_missing) X(token_not_allowed) X(token_replayed) X(token_unknown) \
-    X(token_untrusted) X(token_unverifiable) X(token_wrong_audience) X(trailer_missing) \
-    X(trust_permissions) X(unauthorized_agent) X(unknown_key) X(unreadable) X(unsigned) \
-    X(worktree_not_bound) X(worktree_outside)
+    X(state_not_ours) X(state_permissions) X(suspended) X(token_expired) X(token_key_mismatch) \
+    X(token_malformed) X(token_mismatch) X(token_missing) X(token_nonce_mismatch) \
+    X(token_not_allowed) X(token_not_yet_valid) X(token_replayed) X(token_unknown) \
+    X(token_untrusted) X(token_unverifiable) X(token_wrong_audience) X(token_wrong_subject) \
+    X(trailer_missing) X(trust_permissions) X(unauthorized_agent) X(unknown_key) X(unreadable) \
+    X(unsigned) X(worktree_not_bound) X(worktree_outside)
 #define AMP_CODES_SIZE(X) \
-    X(agent_too_long) X(E_CONTEXT_OVERFLOW) X(file_too_large) X(frame_too_large) \
-    X(header_too_large) X(hello_too_large) X(line_too_long) X(name_too_long) X(oversize_payload) \
-    X(path_too_long) X(payload_too_large) X(producer_full) X(too_long) X(too_many) \
-    X(too_many_agents) X(too_many_calls) X(too_many_commands) X(too_many_connections) \
+    X(agent_too_long) X(commit_too_large) X(E_CONTEXT_OVERFLOW) X(file_too_large) \
+    X(frame_too_large) X(header_too_large) X(hello_too_large) X(line_too_long) X(name_too_long) \
+    X(oversize_payload) X(path_too_long) X(payload_too_large) X(producer_full) X(too_long) \
+    X(too_many) X(too_many_agents) X(too_many_calls) X(too_many_commands) X(too_many_connections) \
     X(too_many_descriptors) X(too_many_hosts) X(too_many_inputs) X(too_many_lines) \
     X(too_many_listeners) X(too_many_paths) X(too_many_proofs) X(too_many_rows) X(too_many_tasks) \
     X(too_many_types)
@@ -143,6 +158,15 @@
     X(budget_exceeded) X(E_COST_LIMIT_EXCEEDED)
 #define AMP_CODES_DEPTH(X) \
     X(E_MAX_DEPTH_EXCEEDED) X(nested_delegation)
+/* Without a class: each protocol has its own rule for these, or they are in no message. */
+#define AMP_CODES_OTHER(X) \
+    X(access_allowed) X(agent_shutdown_timeout) X(change_refused) X(chunk_mismatch) X(closed) \
+    X(control_limit) X(E_PAYLOAD_SIZE_WARNING) X(E_UNKNOWN) X(hello_incomplete) X(human_review) \
+    X(idle_timeout) X(key_revocation) X(key_rotated) X(key_trusted) X(key_untrusted) X(machinery) \
+    X(parent_mismatch) X(pool_failed) X(preempting) X(replaced) X(request_incomplete) X(reset) \
+    X(resource_timeout) X(session_order) X(stopped) X(task_busy) X(task_failed) X(task_moved) \
+    X(task_not_found) X(terminated) X(timed_out) X(unknown_vocabulary) X(worker_ended) \
+    X(workflow_cycle_detected)
 
 enum amp_code {
 #define X(name) AMP_E_##name,
@@ -166,6 +190,7 @@ enum amp_code {
     AMP_CODES_PREEMPTED(X)
     AMP_CODES_BUDGET(X)
     AMP_CODES_DEPTH(X)
+    AMP_CODES_OTHER(X)
 #undef X
 };
 /* clang-format on */

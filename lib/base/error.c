@@ -18,7 +18,8 @@ static void error_fill(struct amp_error *err, enum amp_status status, int sys, c
     snprintf(err->what, sizeof err->what, "%s", what);
 }
 
-int amp_fail(struct amp_error *err, enum amp_status status, const char *code, const char *fmt, ...)
+int amp_fail_text(struct amp_error *err, enum amp_status status, const char *code, const char *fmt,
+                  ...)
 {
     if (!err)
         return -1;
@@ -68,7 +69,7 @@ int amp_fail_again(struct amp_error *err, enum amp_status status, const char *wh
                    const struct amp_error *why)
 {
     int sys = why->sys;
-    amp_fail(err, status, why->code, "%s: %s", where, why->what);
+    amp_fail_text(err, status, why->code, "%s: %s", where, why->what);
     if (err)
         err->sys = sys;
     return -1;

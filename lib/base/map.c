@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 enum { FIRST = 256, MOST = 1 << 22 };
 
 void amp_map_init(struct amp_map *t, size_t value_size)
@@ -39,8 +41,7 @@ static int table_grow(struct amp_map *t, struct amp_error *err)
 {
     uint32_t cap = t->cap ? t->cap * 2 : FIRST;
     if (cap > MOST)
-        return amp_fail(err, AMP_INTERNAL, "history_full",
-                        "the state directory has too many events");
+        return amp_fail(err, AMP_INTERNAL, history_full, "the state directory has too many events");
     uint64_t *keys = calloc(cap, sizeof *keys);
     char *values = calloc(cap, t->value_size);
     if (!keys || !values) {

@@ -7,17 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 static int fail_bad(struct amp_span text, const char *what, struct amp_error *err)
 {
     int n = text.n > 64 ? 64 : (int)text.n;
-    return amp_fail(err, AMP_USAGE, "bad_number", "'%.*s' is not %s", n, n ? text.p : "", what);
+    return amp_fail(err, AMP_USAGE, bad_number, "'%.*s' is not %s", n, n ? text.p : "", what);
 }
 
 static int fail_outside(struct amp_span text, int64_t min, int64_t max, struct amp_error *err)
 {
     int n = text.n > 64 ? 64 : (int)text.n;
-    return amp_fail(err, AMP_USAGE, "out_of_range",
-                    "'%.*s' is not between %" PRId64 " and %" PRId64, n, text.p, min, max);
+    return amp_fail(err, AMP_USAGE, out_of_range, "'%.*s' is not between %" PRId64 " and %" PRId64,
+                    n, text.p, min, max);
 }
 
 int amp_num_parse(struct amp_span text, int64_t min, int64_t max, int64_t *out,
@@ -121,8 +123,7 @@ int amp_num_real(struct amp_span text, double min, double max, double *out, stru
     if (c)
         freelocale(c);
     if (!isfinite(v) || v < min || v > max)
-        return amp_fail(err, AMP_USAGE, "out_of_range", "'%s' is not between %g and %g", s, min,
-                        max);
+        return amp_fail(err, AMP_USAGE, out_of_range, "'%s' is not between %g and %g", s, min, max);
     *out = v;
     return 0;
 }

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "base/codes.h"
+
 int amp_config_load(const char *explicit_path, const char *state_dir, json_t **out,
                     struct amp_error *err)
 {
@@ -18,7 +20,7 @@ int amp_config_load(const char *explicit_path, const char *state_dir, json_t **o
     if (text.n > 0 && !config &&
         !(config = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &at)))
         return errno == ENOMEM ? amp_fail_memory(err)
-                               : amp_fail(err, AMP_CONFIG, "bad_config", "amp.json:%d:%d: %s",
+                               : amp_fail(err, AMP_CONFIG, bad_config, "amp.json:%d:%d: %s",
                                           at.line, at.column, at.text);
     *out = config;
     return 0;

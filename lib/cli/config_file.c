@@ -15,6 +15,8 @@
 #include <amp/base/file.h>
 #include <amp/json/tape.h>
 
+#include "base/codes.h"
+
 #define CONFIG_MAX (1 << 20)
 #define KEY_MAX    256
 
@@ -76,7 +78,7 @@ static int not_json(const struct config *c, const struct amp_json_fault *fault,
         column = text.p[i] == '\n' ? 1 : column + 1;
         line += text.p[i] == '\n';
     }
-    return amp_fail(err, AMP_CONFIG, "bad_config", "%s:%u:%u: %s", c->path, line, column,
+    return amp_fail(err, AMP_CONFIG, bad_config, "%s:%u:%u: %s", c->path, line, column,
                     fault->what);
 }
 
@@ -88,12 +90,12 @@ static int read_config(struct config *c, bool given, struct amp_error *err)
     int got = given ? amp_file_read_any(c->path, CONFIG_MAX, &c->text, &why)
                     : amp_file_read(AT_FDCWD, c->path, CONFIG_MAX, &c->text, &why);
     if (got < 0)
-        return amp_fail(err, AMP_CONFIG, why.code, "%s", why.what);
+        return amp_fail_text(err, AMP_CONFIG, why.code, "%s", why.what);
     struct amp_span text = amp_buf_span(&c->text);
     if (amp_tape_scan(&c->tape, text.p, text.n, &fault) < 0)
         return amp_json_fault_is_memory(&fault) ? amp_fail_memory(err) : not_json(c, &fault, err);
     if (c->tape.tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: not an object", c->path);
+        return amp_fail(err, AMP_CONFIG, bad_config, "%s: not an object", c->path);
     return 0;
 }
 
@@ -102,8 +104,9 @@ static int check_config(const struct config *c, struct amp_span text, struct amp
 {
     struct amp_error why;
     if (cli_tool->check_config && cli_tool->check_config(text, &why))
-        return amp_fail(err, AMP_CONFIG, why.status == AMP_TEMPFAIL ? why.code : "bad_config",
-                        "%s: %s", c->path, why.what);
+        return amp_fail_text(err, AMP_CONFIG,
+                             why.status == AMP_TEMPFAIL ? why.code : AMP_CODE(bad_config), "%s: %s",
+                             c->path, why.what);
     return 0;
 }
 
@@ -309,7 +312,7 @@ static int set_scalar(const struct config *c, uint32_t tok, bool objects, const 
     char number[64];
     amp_buf_init(&arena, CONFIG_MAX);
     if (!scalar_text(&c->tape, tok, objects, &arena, number, &text))
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s has the wrong type", c->path, key);
+        return amp_fail(err, AMP_CONFIG, bad_config, "%s: %s has the wrong type", c->path, key);
     char *copy = amp_span_dup(text);
     if (!copy)
         return amp_fail_memory(err);

@@ -9,6 +9,7 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "cli/config.h"
 
 #define OPERATORS_MAX 256
@@ -25,7 +26,7 @@ static int operator_add(void *arg, const char *text, struct amp_error *err)
 {
     (void)arg;
     if (settings.n == OPERATORS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "identity.operators has more than %d names",
+        return amp_fail(err, AMP_CONFIG, bad_config, "identity.operators has more than %d names",
                         OPERATORS_MAX);
     settings.operators[settings.n++] = text;
     return 0;
@@ -46,7 +47,7 @@ static int path_check(const char *path, struct amp_error *err)
         *slash = '\0';
         snprintf(at, sizeof at, "%s/.git", dir);
         if (access(at, F_OK) == 0)
-            return amp_fail(err, AMP_CONFIG, "worktree_path",
+            return amp_fail(err, AMP_CONFIG, worktree_path,
                             "%s is in the git worktree %s, where agents could change it", path,
                             dir);
     }
@@ -64,7 +65,7 @@ int amp_identity_cli_open(const struct amp_identity_cli *o, const struct amp_ide
         return 0;
     }
     if (!tool->state && !o->allowed_signers)
-        return amp_fail(err, AMP_USAGE, "no_keys",
+        return amp_fail(err, AMP_USAGE, no_keys,
                         "signatures are checked by keys: give --state or --allowed-signers");
     settings.n = 0;
     if (amp_config_values(tool->config, tool->state, "identity.operators", operator_add, NULL,

@@ -9,6 +9,7 @@
 
 #include "agent/sweep.h"
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/bindings.h"
 #include "flow/outbox.h"
 #include "protocol/amp/amp.h"
@@ -145,7 +146,7 @@ int amp_agent_limit_due(struct amp_store *s, const struct amp_deadline_ctx *c, i
 int amp_agent_silence_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                           uint32_t *done, struct amp_error *err)
 {
-    const struct amp_metric_labels label = {.code = AMP_SPAN("heartbeat_timeout")};
+    const struct amp_metric_labels label = {.code = AMP_CODE_SPAN(heartbeat_timeout)};
     int rc = notices_run(s, now_ms, c, true, done, err);
     amp_metrics_add(c->metrics, AMP_METRIC_ESCALATIONS, &label, *done);
     return rc;
@@ -193,7 +194,7 @@ static int on_agent(void *ctx, struct amp_span agent, const struct amp_agent_rec
     const struct amp_agent_overdue o = {.agent = agent,
                                         .state = amp_agent_fsm.states[rec->work.state].name,
                                         .task = rec->work.task,
-                                        .code = "worker_lost",
+                                        .code = AMP_CODE(worker_lost),
                                         .lost_pid = rec->work.pid,
                                         .at_ms = rec->work.last_seen_ms};
     const struct amp_agent_lapse lapse = {.agent = agent,

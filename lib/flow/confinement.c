@@ -1,13 +1,14 @@
 /* Finds from the options what is enforced. */
 #include "flow/confinement.h"
 
+#include "base/codes.h"
 #include "flow/effective.h"
 
 static int demand_find(const struct amp_confinement_args *a, enum amp_confine_demand *out,
                        struct amp_error *err)
 {
     if (a->require + a->best_effort + a->unconfined > 1)
-        return amp_fail(err, AMP_USAGE, "bad_value",
+        return amp_fail(err, AMP_USAGE, bad_value,
                         "--require, --best-effort and --unconfined exclude each other");
     if (a->require || a->best_effort || a->unconfined)
         *out = a->unconfined    ? AMP_CONFINE_OFF
@@ -16,7 +17,7 @@ static int demand_find(const struct amp_confinement_args *a, enum amp_confine_de
     else if (!a->demand || !*a->demand)
         *out = AMP_CONFINE_REQUIRE;
     else if (!amp_confine_demand_find(amp_span_str(a->demand), out))
-        return amp_fail(err, AMP_USAGE, "bad_value",
+        return amp_fail(err, AMP_USAGE, bad_value,
                         "AMP_CONFINE is \"%s\" (expected require, best-effort or off)", a->demand);
     return 0;
 }
@@ -40,7 +41,7 @@ static int level_choose(const struct amp_confinement_args *a, struct amp_confine
         grants_add(policy, AMP_GRANT_WRITE, a->write, a->n_write, err) < 0)
         return -1;
     if (a->network && !amp_network_find(amp_span_str(a->network), &policy->network))
-        return amp_fail(err, AMP_USAGE, "bad_value", "unknown network policy \"%s\"", a->network);
+        return amp_fail(err, AMP_USAGE, bad_value, "unknown network policy \"%s\"", a->network);
     if (a->access.p && amp_access_restrict_text(a->access, policy, err) < 0)
         return -1;
     return amp_confine_choose(demand, policy, report, err);

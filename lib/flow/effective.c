@@ -9,6 +9,7 @@
 #include <amp/json/writer.h>
 #include <amp/schema/schema.h>
 
+#include "base/codes.h"
 #include "protocol/spec.h"
 
 #define RECORD_MAX ((size_t)8 << 20)
@@ -36,7 +37,8 @@ static int record_scan(struct record *r, struct amp_error *err)
 {
     struct amp_json_fault fault;
     return amp_tape_scan(&r->tape, r->text.data, r->text.len, &fault) < 0
-               ? amp_json_fail(err, AMP_DATAERR, "bad_access", "the effective access", &fault)
+               ? amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_access), "the effective access",
+                               &fault)
                : 0;
 }
 
@@ -171,7 +173,7 @@ int amp_access_restrict_text(struct amp_span text, struct amp_confine_policy *p,
     else
         rc = why.status == AMP_TEMPFAIL ? amp_fail_memory(err) : record_of_message(text, &r, err);
     if (rc > 0)
-        return amp_fail(err, AMP_DATAERR, "bad_access",
+        return amp_fail(err, AMP_DATAERR, bad_access,
                         "neither a record of amp-validate --effective nor a valid AOP TASK");
     return rc < 0 ? -1 : record_apply(&r, p, err);
 }

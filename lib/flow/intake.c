@@ -8,6 +8,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/admit/access.h"
 #include "message/record/sequence.h"
 #include "protocol/amp/compose.h"
@@ -122,7 +123,7 @@ static bool ids_are_usable(struct intake_report *t, const struct amp_view *v)
     char message[120];
     bool long_id = v->id.n > AMP_INTAKE_ID_MAX;
     if (has_nul(v->id) || has_nul(v->task)) {
-        error_report(t, v, "validation_error", "limit",
+        error_report(t, v, AMP_CODE(validation_error), "limit",
                      has_nul(v->id) ? "its id contains a NUL"
                                     : "the id of its task contains a NUL");
         return false;
@@ -131,7 +132,7 @@ static bool ids_are_usable(struct intake_report *t, const struct amp_view *v)
         return true;
     snprintf(message, sizeof message, "%s has %zu bytes; the limit is %d",
              long_id ? "its id" : "its task", long_id ? v->id.n : v->task.n, AMP_INTAKE_ID_MAX);
-    error_report(t, v, "bad_id", "limit", message);
+    error_report(t, v, AMP_CODE(bad_id), "limit", message);
     return false;
 }
 
@@ -150,7 +151,8 @@ static int access_admits(struct intake_report *t, const struct amp_view *v, stru
         error_report(t, v, why.code, "access.rules", why.what);
     if (rc == 0 && t->in->store && !t->failed) {
         AMP_BUF struct amp_buf record = {0};
-        const struct amp_finding f = message_finding(v, "access_allowed", "access.rules", text);
+        const struct amp_finding f =
+            message_finding(v, AMP_CODE(access_allowed), "access.rules", text);
         amp_buf_init(&record, RECORD_MOST);
         t->at.now_ms = amp_now_ms();
         t->failed = amp_finding_record(&f, &t->at, &record, &t->err) < 0 ||
@@ -179,7 +181,7 @@ static enum amp_intake_got unit_take(struct intake_report *t, struct amp_view *v
     struct amp_intake *in = t->in;
     struct amp_span line = view->line;
     if (in->inside) {
-        error_report(t, view, "validation_error", "transport",
+        error_report(t, view, AMP_CODE(validation_error), "transport",
                      "is a chunk or batch inside of another");
         in->rejected++;
         return t->failed ? AMP_INTAKE_FAILED : AMP_INTAKE_BAD;
@@ -299,7 +301,7 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
         *view = (struct amp_view){
             .line = line.bytes, .message = line.bytes, .text = line.bytes, .payload = AMP_TOK_NONE};
         snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
-        error_report(&t, view, "line_too_long", "limit", message);
+        error_report(&t, view, AMP_CODE(line_too_long), "limit", message);
     } else {
         in->rails = (struct amp_rails){.store = in->store};
         in->check.waives = in->store ? amp_rails_waives : NULL;
@@ -366,7 +368,7 @@ static int dropped_answer(const struct amp_intake *in, const struct amp_view *vi
     /* Protocols have a code for a part, but none for each way in which it can be wrong. */
     if (strncmp(a.code, "chunk_", 6) == 0 || strncmp(a.code, "batch_", 6) == 0) {
         snprintf(note, sizeof note, "%s: %s", a.code, a.note);
-        a.code = "partial_delivery";
+        a.code = AMP_CODE(partial_delivery);
         a.note = note;
     }
     if (view->id.n == 0 || view->from.n == 0 || memchr(view->id.p, '\0', view->id.n))

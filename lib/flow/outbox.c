@@ -30,7 +30,7 @@ int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, i
     if (amp_lock(lock, timeout_ms, &why) < 0) {
         if (amp_code_is(why.code, lock_timeout))
             amp_fail(
-                &why, AMP_TEMPFAIL, "lock_timeout",
+                &why, AMP_TEMPFAIL, lock_timeout,
                 "another %s runs on this state directory: wait for it, or use another name (--as)",
                 name);
         *err = why;

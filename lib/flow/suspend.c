@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/suspend.h"
 #include "protocol/amp/compose.h"
 #include "task/record.h"
@@ -15,7 +16,7 @@ int amp_suspend_set_scope(void *arg, const char *text, struct amp_error *err)
 {
     (void)arg;
     if (strcmp(text, "task") != 0 && strcmp(text, "agents") != 0)
-        return amp_fail(err, AMP_USAGE, "bad_value", "\"%s\": expected agents or task", text);
+        return amp_fail(err, AMP_USAGE, bad_value, "\"%s\": expected agents or task", text);
     task_only = strcmp(text, "task") == 0;
     return 0;
 }

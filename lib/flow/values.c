@@ -6,6 +6,7 @@
 
 #include "agent/capability.h"
 #include "agent/record.h"
+#include "base/codes.h"
 #include "handoff/handoff.h"
 #include "hitl/escalation.h"
 #include "message/cursor/cursors.h"
@@ -184,7 +185,7 @@ int amp_flow_values(const struct amp_values_ask *ask, struct amp_error *err)
     while (k < kinds + sizeof kinds / sizeof kinds[0] && !amp_span_is(ask->what, k->name))
         k++;
     if (k == kinds + sizeof kinds / sizeof kinds[0])
-        return amp_fail(err, AMP_USAGE, "bad_usage", "there are no values of the kind %.*s",
+        return amp_fail(err, AMP_USAGE, bad_usage, "there are no values of the kind %.*s",
                         AMP_CLIP(ask->what, 40));
     if (!ask->state || (access(ask->state, F_OK) != 0 && errno == ENOENT))
         return 0;

@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 
 int amp_wake_open(struct amp_wake *w, const char *state_dir, struct amp_error *err)
@@ -15,7 +16,7 @@ int amp_wake_open(struct amp_wake *w, const char *state_dir, struct amp_error *e
     char path[4096];
     *w = (struct amp_wake){.log = -1, .timer = -1};
     if (snprintf(path, sizeof(path), "%s/log", state_dir) >= (int)sizeof(path))
-        return amp_fail(err, AMP_CANTCREAT, "name_too_long", "the state directory's name");
+        return amp_fail(err, AMP_CANTCREAT, name_too_long, "the state directory's name");
     w->log = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->log < 0 ||
         inotify_add_watch(w->log, path,
@@ -68,7 +69,7 @@ static int event_read(const struct inotify_event *e, struct amp_error *err)
     bool part = e->mask & (IN_DELETE | IN_MOVED_FROM);
     if (e->mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT) ||
         (part && e->len > 0 && strcmp(e->name, "log") == 0))
-        return amp_fail(err, AMP_IOERR, "state_gone", "the state directory was removed or renamed");
+        return amp_fail(err, AMP_IOERR, state_gone, "the state directory was removed or renamed");
     return !part;
 }
 

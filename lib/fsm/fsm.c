@@ -3,6 +3,7 @@
 
 #include <amp/fsm/fsm.h>
 
+#include "base/codes.h"
 #include "base/trace.h"
 
 /* Facts, effects and terminal states are bits. */
@@ -37,8 +38,8 @@ int amp_fsm_step(const struct amp_fsm *m, uint8_t state, uint8_t event, uint32_t
         step_trace(m, state, event, name_of(m->states, m->n_states, r->to), r->code);
         return 0;
     }
-    step_trace(m, state, event, NULL, "illegal_transition");
-    return amp_fail(err, AMP_NO, "illegal_transition", "%s: no transition from %s on %s", m->name,
+    step_trace(m, state, event, NULL, AMP_CODE(illegal_transition));
+    return amp_fail(err, AMP_NO, illegal_transition, "%s: no transition from %s on %s", m->name,
                     name_of(m->states, m->n_states, state), name_of(m->events, m->n_events, event));
 }
 
@@ -68,7 +69,7 @@ int amp_fsm_fact(const struct amp_fsm *m, struct amp_span name)
 static int fail_unsound(struct amp_error *err, const struct amp_fsm *m, const char *what,
                         const char *which)
 {
-    return amp_fail(err, AMP_INTERNAL, "machine_unsound", "%s: %s: %s", m->name, what, which);
+    return amp_fail(err, AMP_INTERNAL, machine_unsound, "%s: %s: %s", m->name, what, which);
 }
 
 static int lint_names(const struct amp_fsm *m, const struct amp_fsm_name *names, unsigned n,
@@ -94,25 +95,25 @@ static int lint_row(const struct amp_fsm *m, unsigned i, struct amp_error *err)
 {
     const struct amp_fsm_row *r = &m->rows[i];
     if (r->from >= m->n_states || r->to >= m->n_states || r->event >= m->n_events)
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "%s: row %u: index out of range",
+        return amp_fail(err, AMP_INTERNAL, machine_unsound, "%s: row %u: index out of range",
                         m->name, i);
     const char *from = m->states[r->from].name, *event = m->events[r->event].name;
     if (((r->if_all | r->if_none) & ~bit_mask(m->n_facts)) ||
         (r->effects & ~bit_mask(m->n_effects)))
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound",
+        return amp_fail(err, AMP_INTERNAL, machine_unsound,
                         "%s: %s on %s: a fact or an effect without a name", m->name, from, event);
     if (r->if_all & r->if_none)
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound",
+        return amp_fail(err, AMP_INTERNAL, machine_unsound,
                         "%s: %s on %s: a fact is both wanted and unwanted", m->name, from, event);
     if ((m->terminal >> r->from & 1) && r->to != r->from && !r->extra)
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "%s: %s is terminal, yet left on %s",
+        return amp_fail(err, AMP_INTERNAL, machine_unsound, "%s: %s is terminal, yet left on %s",
                         m->name, from, event);
     for (unsigned j = 0; j < i; j++) {
         const struct amp_fsm_row *e = &m->rows[j];
         /* An earlier row whose conditions this row includes always matches first. */
         if (e->from == r->from && e->event == r->event && !(e->if_all & ~r->if_all) &&
             !(e->if_none & ~r->if_none))
-            return amp_fail(err, AMP_INTERNAL, "machine_unsound",
+            return amp_fail(err, AMP_INTERNAL, machine_unsound,
                             "%s: %s on %s: row %u can never match, row %u takes all", m->name, from,
                             event, i, j);
     }
@@ -122,7 +123,7 @@ static int lint_row(const struct amp_fsm *m, unsigned i, struct amp_error *err)
 int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err)
 {
     if (!m->name || !m->source || !m->doc)
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "a machine without name or source");
+        return amp_fail(err, AMP_INTERNAL, machine_unsound, "a machine without name or source");
     if (!m->n_states || !m->n_events || !m->n_rows || m->n_states > MAX_BITS ||
         m->n_facts > MAX_BITS || m->n_effects > MAX_BITS)
         return fail_unsound(err, m, "counts", "out of range");

@@ -3,6 +3,8 @@
 
 #include <amp/fsm/fsm.h>
 
+#include "base/codes.h"
+
 /* Enough for any machine; a larger cell is refused, not cut. */
 #define CELL_MAX 512
 
@@ -210,7 +212,7 @@ int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *o
     else if (strcmp(format, "ndjson") == 0)
         rc = print_ndjson(m, out, err);
     else
-        return amp_fail(err, AMP_USAGE, "bad_format",
+        return amp_fail(err, AMP_USAGE, bad_format,
                         "unknown machine format \"%s\" (table, dot or ndjson)", format);
     if (rc)
         out->len = mark;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 static const struct amp_rec_field try_fields[] = {
     AMP_REC_EVER(TEXT, struct amp_handoff_try, "agent", agent),
     AMP_REC_EVER(TEXT, struct amp_handoff_try, "how", how),
@@ -61,7 +63,7 @@ static int sender_check(const struct amp_handoff_step *p, const struct amp_hando
     if (p->event == AMP_HANDOFF_EV_EXPIRE || is_candidate ||
         (p->event == AMP_HANDOFF_EV_COMPLETE && is_origin))
         return 0;
-    return amp_fail(err, AMP_NO, "bad_sender", "the handoff %.*s is offered to %.*s, not to %.*s",
+    return amp_fail(err, AMP_NO, bad_sender, "the handoff %.*s is offered to %.*s, not to %.*s",
                     AMP_CLIP(h->id, 100), AMP_CLIP(h->to, 100), AMP_CLIP(p->by, 100));
 }
 
@@ -74,17 +76,18 @@ static int state_check(const struct amp_handoff_step *p, const struct amp_handof
     uint8_t wanted = completes ? AMP_HANDOFF_ACCEPTED : AMP_HANDOFF_PENDING;
 
     if (h->state != wanted)
-        return amp_fail(err, AMP_NO, completes ? "not_accepted" : "not_pending",
-                        "the handoff %.*s is %s%s%.*s, not in %s", AMP_CLIP(h->id, 100), name,
-                        h->state == AMP_HANDOFF_ACCEPTED ? " by " : "",
-                        h->state == AMP_HANDOFF_ACCEPTED ? (int)h->to.n : 0, h->to.p,
-                        amp_handoff_fsm.states[wanted].name);
+        return amp_fail_text(err, AMP_NO,
+                             completes ? AMP_CODE(not_accepted) : AMP_CODE(not_pending),
+                             "the handoff %.*s is %s%s%.*s, not in %s", AMP_CLIP(h->id, 100), name,
+                             h->state == AMP_HANDOFF_ACCEPTED ? " by " : "",
+                             h->state == AMP_HANDOFF_ACCEPTED ? (int)h->to.n : 0, h->to.p,
+                             amp_handoff_fsm.states[wanted].name);
     if (!completes && p->event != AMP_HANDOFF_EV_EXPIRE && h->due_ms > 0 && p->now_ms >= h->due_ms)
-        return amp_fail(err, AMP_NO, "handoff_expired",
+        return amp_fail(err, AMP_NO, handoff_expired,
                         "the time for the answer of %.*s to the handoff %.*s has passed",
                         AMP_CLIP(h->to, 100), AMP_CLIP(h->id, 100));
     if (p->event == AMP_HANDOFF_EV_EXPIRE && p->now_ms < h->due_ms)
-        return amp_fail(err, AMP_NO, "changed", "it is not due");
+        return amp_fail(err, AMP_NO, changed, "it is not due");
     return 0;
 }
 
@@ -108,7 +111,7 @@ static int handoff_carry(void *rec, struct amp_subject_turn *t, struct amp_error
     if (t->effects & AMP_HANDOFF_DO_PASS) {
         struct amp_handoff_try *tries = with->room->tries;
         if (h->n_tries >= AMP_HANDOFF_TRIES_MAX)
-            return amp_fail(err, AMP_INTERNAL, "machine_unsound", "handoff: too many candidates");
+            return amp_fail(err, AMP_INTERNAL, machine_unsound, "handoff: too many candidates");
         if (h->n_tries > 0)
             memcpy(tries, h->tries, h->n_tries * sizeof *tries);
         bool expired = p->event == AMP_HANDOFF_EV_EXPIRE;
@@ -154,18 +157,18 @@ static int handoff_check(void *rec, struct amp_subject_turn *t, struct amp_error
 
     if (!t->now->found) {
         *h = *p->now;
-        return asks ? 0 : amp_fail(err, AMP_NO, "changed", "the record is gone");
+        return asks ? 0 : amp_fail(err, AMP_NO, changed, "the record is gone");
     }
     if (asks)
         return is_same_request(p->now, h)
                    ? 1
-                   : amp_fail(err, AMP_NO, "duplicate_request", "another handoff has the id %.*s",
+                   : amp_fail(err, AMP_NO, duplicate_request, "another handoff has the id %.*s",
                               AMP_CLIP(p->now->id, 100));
     if (state_check(p, h, err) < 0 || sender_check(p, h, err) < 0)
         return -1;
     return h->rev == p->now->rev
                ? 0
-               : amp_fail(err, AMP_NO, "changed", "another process changed the handoff");
+               : amp_fail(err, AMP_NO, changed, "another process changed the handoff");
 }
 
 static uint32_t facts_of(const void *rec, const struct amp_subject_turn *t)

@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "hitl/question.h"
 #include "message/dead/dead.h"
 #include "message/settle/answer.h"
@@ -222,7 +223,7 @@ static enum amp_decided letter_find(struct amp_hitl *h, const struct amp_questio
     }
     if (open)
         return AMP_DECIDED_OK;
-    amp_fail(err, AMP_DATAERR, "no_letter",
+    amp_fail(err, AMP_DATAERR, no_letter,
              "redispatch requeues a dead letter, but %s has none; send the message again", q->name);
     return AMP_DECIDED_REFUSED;
 }

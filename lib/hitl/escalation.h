@@ -11,6 +11,7 @@
 #include <amp/fsm/fsm.h>
 #include <amp/protocol/protocol.h>
 
+#include "base/codes.h"
 #include "store/store.h"
 
 #define AMP_ESCALATION_KIND "escalation" /* of the records in the store */
@@ -57,10 +58,10 @@
 
 /* The code of the nack for an unanswered escalation: it stays open, but there will be no decision
  * in this run. */
-#define AMP_HITL_UNAVAILABLE "hitl_unavailable"
+#define AMP_HITL_UNAVAILABLE AMP_CODE(hitl_unavailable)
 /* The code of the nack with which a sender withdraws its question, and of the refusal of later
  * answers. */
-#define AMP_HITL_WITHDRAWN "withdrawn"
+#define AMP_HITL_WITHDRAWN AMP_CODE(withdrawn)
 
 AMP_FSM_ENUMS(AMP_ESCALATION);
 extern const struct amp_fsm amp_escalation_fsm;

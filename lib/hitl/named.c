@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "hitl/question.h"
 
 #define SHOWN_MAX 3 /* candidates in the error about an ambiguous name */
@@ -59,15 +60,15 @@ int amp_question_named(struct amp_hitl *h, const char *name, struct amp_question
     if (!s.n_exact && amp_question_closed(h->store, s.name, err) < 0)
         return -1;
     if (s.n > 1)
-        return amp_fail(err, AMP_NO, "ambiguous_question",
+        return amp_fail(err, AMP_NO, ambiguous_question,
                         "\"%.80s\" names %zu questions: %s, %s%s%s", name, s.n, s.shown[0],
                         s.shown[1], s.n > 2 ? ", " : "", s.shown[2]);
     if (s.n == 1) {
         int open = amp_question_load_key(h, s.key, q, err);
         if (open)
             return open < 0 ? -1 : 0;
-        return amp_fail(err, AMP_NO, "ended", "its subject has ended");
+        return amp_fail(err, AMP_NO, ended, "its subject has ended");
     }
-    return amp_fail(err, AMP_NO, "unknown_question", "no open question has the name \"%.200s\"",
+    return amp_fail(err, AMP_NO, unknown_question, "no open question has the name \"%.200s\"",
                     name);
 }

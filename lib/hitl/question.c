@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "hitl/question.h"
 #include "message/ledger/ledger.h"
@@ -221,7 +222,7 @@ static int arrival_refuse(struct amp_hitl *h, const struct amp_view *v, struct a
     struct amp_question q = {.protocol = v->protocol, .message = message};
 
     amp_span_copy(v->id, q.id, sizeof q.id);
-    return message ? amp_question_nack(h, &q, AMP_STAGE_REJECTED, "terminal",
+    return message ? amp_question_nack(h, &q, AMP_STAGE_REJECTED, AMP_CODE(terminal),
                                        "its subject has ended", false, nack, err)
                    : -1;
 }
@@ -280,8 +281,8 @@ static int question_end(struct amp_hitl *h, const struct amp_question *q, struct
     char id[AMP_QUESTION_KEY_MAX + 8];
     struct amp_error e;
 
-    if (amp_question_nack(h, q, AMP_STAGE_REJECTED, "terminal", "its subject has ended", false,
-                          &line, err) < 0)
+    if (amp_question_nack(h, q, AMP_STAGE_REJECTED, AMP_CODE(terminal), "its subject has ended",
+                          false, &line, err) < 0)
         return -1;
     snprintf(id, sizeof id, "ended/%s", q->key);
     struct amp_question_update u = {

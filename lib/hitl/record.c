@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/outcome.h"
 #include "protocol/terms.h"
@@ -149,16 +150,16 @@ static bool has_bare_key(enum amp_protocol p)
 
 static int decided_fail(const struct amp_question_rec *r, struct amp_error *err)
 {
-    return amp_fail(err, AMP_NO, "already_decided", "it was already decided by %.100s: %.100s",
+    return amp_fail(err, AMP_NO, already_decided, "it was already decided by %.100s: %.100s",
                     r->operator.n ? r->operator.p : "another process", r->decision.p);
 }
 
 int amp_question_end_fail(const struct amp_question_rec *r, struct amp_error *err)
 {
-    return r->withdrawn.n
-               ? amp_fail(err, AMP_NO, AMP_HITL_WITHDRAWN, "its sender withdrew the question: %.*s",
-                          AMP_CLIP(r->withdrawn, 200))
-               : amp_fail(err, AMP_NO, "ended", "its subject has ended");
+    return r->withdrawn.n ? amp_fail_text(err, AMP_NO, AMP_HITL_WITHDRAWN,
+                                          "its sender withdrew the question: %.*s",
+                                          AMP_CLIP(r->withdrawn, 200))
+                          : amp_fail(err, AMP_NO, ended, "its subject has ended");
 }
 
 /* A question with a name, of the state that is read. */
@@ -283,7 +284,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
     if (at == AMP_ESC_ENDED)
         return amp_question_end_fail(&rec, err);
     if (is_early(u, &rec))
-        return amp_fail(err, AMP_NO, "not_due", "another process did what was due");
+        return amp_fail(err, AMP_NO, not_due, "another process did what was due");
     int event = vote_count(u, &rec, err);
     if (at < 0 || event < 0 ||
         amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, (uint8_t)event, u->facts, &r, err))
@@ -332,8 +333,8 @@ int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_que
 
 bool amp_question_reopens(struct amp_span code)
 {
-    return !amp_span_is(code, "already_decided") && !amp_span_is(code, "terminal") &&
-           !amp_span_is(code, AMP_HITL_WITHDRAWN);
+    return !amp_span_is(code, AMP_CODE(already_decided)) &&
+           !amp_span_is(code, AMP_CODE(terminal)) && !amp_span_is(code, AMP_HITL_WITHDRAWN);
 }
 
 int amp_question_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,

@@ -1,6 +1,7 @@
 /* The end of a question that its sender withdrew. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "hitl/record.h"
 
 #define ROUNDS 3 /* between the look and the step, the question may arrive once */
@@ -72,6 +73,5 @@ int amp_question_revoke(struct amp_store *s, const struct amp_revocation *r, str
         if (rc <= 0)
             return rc;
     }
-    return amp_fail(err, AMP_INTERNAL, "internal", "the question %s is neither there nor not",
-                    text);
+    return amp_fail(err, AMP_INTERNAL, internal, "the question %s is neither there nor not", text);
 }

@@ -9,6 +9,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "identity/wire.h"
 
 #define SECRET_BEGIN "-----BEGIN OPENSSH PRIVATE KEY-----"
@@ -58,7 +59,7 @@ bool amp_fingerprint_is(struct amp_span text)
 
 static int key_bad(struct amp_error *err, const char *why)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_key", "not a usable public key: %s", why);
+    return amp_fail(err, AMP_DATAERR, bad_key, "not a usable public key: %s", why);
 }
 
 /* Whether 32 bytes are a canonical encoding of a coordinate, and not of a point of small order. A
@@ -96,7 +97,7 @@ int amp_pubkey_from_blob(struct amp_span blob, struct amp_pubkey *out, struct am
 {
     struct amp_span rest = blob, type, part;
     if (sodium_init() < 0)
-        return amp_fail(err, AMP_INTERNAL, "no_random", "libsodium does not start");
+        return amp_fail(err, AMP_INTERNAL, no_random, "libsodium does not start");
     if (blob.n > AMP_PUBKEY_MAX)
         return key_bad(err, "too long");
     if (!wire_string(&rest, &type) || type.n == 0 || type.n >= AMP_PUBKEY_TYPE_MAX || rest.n == 0)
@@ -195,7 +196,7 @@ int amp_pubkey_write(const struct amp_pubkey *k, const char *comment, struct amp
 static struct amp_seckey *seckey_new(struct amp_error *err)
 {
     if (sodium_init() < 0) {
-        amp_fail(err, AMP_INTERNAL, "no_random", "libsodium does not start");
+        amp_fail(err, AMP_INTERNAL, no_random, "libsodium does not start");
         return NULL;
     }
     struct amp_seckey *k = sodium_malloc(sizeof *k);
@@ -273,13 +274,13 @@ static int secret_file_read(int dirfd, const char *path, bool nofollow, struct s
     if (fd < 0 || fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_UNAVAILABLE, "cannot read the key %s", path);
     if (!S_ISREG(st.st_mode))
-        return amp_fail(err, AMP_DATAERR, "bad_key", "%s is not a regular file", path);
+        return amp_fail(err, AMP_DATAERR, bad_key, "%s is not a regular file", path);
     if (st.st_mode & 077)
-        return amp_fail(err, AMP_NOPERM, "key_permissions",
+        return amp_fail(err, AMP_NOPERM, key_permissions,
                         "others may access the private key %s (mode %04o, expected 0600)", path,
                         (unsigned)st.st_mode & 07777);
     if (st.st_uid != geteuid() && geteuid() != 0)
-        return amp_fail(err, AMP_NOPERM, "key_permissions",
+        return amp_fail(err, AMP_NOPERM, key_permissions,
                         "the private key %s belongs to another user", path);
     f->n = 0;
     while (f->n < sizeof f->text) {
@@ -290,7 +291,7 @@ static int secret_file_read(int dirfd, const char *path, bool nofollow, struct s
             return 0;
         f->n += (size_t)k;
     }
-    return amp_fail(err, AMP_DATAERR, "bad_key", "%s is too long for a private key (limit 16 KiB)",
+    return amp_fail(err, AMP_DATAERR, bad_key, "%s is too long for a private key (limit 16 KiB)",
                     path);
 }
 
@@ -322,15 +323,15 @@ static const char *secret_parse(const struct secret_file *f, struct amp_seckey *
     struct amp_span type, own, key, comment;
     uint32_t keys, check1, check2;
     if (in.n < sizeof SECRET_MAGIC || memcmp(in.p, SECRET_MAGIC, sizeof SECRET_MAGIC) != 0)
-        return "bad_key";
+        return AMP_CODE(bad_key);
     in.p += sizeof SECRET_MAGIC;
     in.n -= sizeof SECRET_MAGIC;
     if (!wire_string(&in, &cipher) || !wire_string(&in, &kdf) || !wire_string(&in, &options) ||
         !wire_u32(&in, &keys) || keys != 1 || !wire_string(&in, &public) ||
         !wire_string(&public, &type))
-        return "bad_key";
+        return AMP_CODE(bad_key);
     if (!amp_span_is(type, ED25519_TYPE))
-        return "key_not_ed25519";
+        return AMP_CODE(key_not_ed25519);
     if (!amp_span_is(cipher, "none"))
         return "key_encrypted";
     if (!amp_span_is(kdf, "none") || options.n > 0 || !wire_string(&in, &private) || in.n > 0 ||
@@ -339,7 +340,7 @@ static const char *secret_parse(const struct secret_file *f, struct amp_seckey *
         !wire_string(&private, &own) || own.n != crypto_sign_PUBLICKEYBYTES ||
         !wire_string(&private, &key) || key.n != crypto_sign_SECRETKEYBYTES ||
         !wire_string(&private, &comment) || !is_padding(private))
-        return "bad_key";
+        return AMP_CODE(bad_key);
     /* The public key is computed: a signature with one that does not belong to the secret would
      * reveal the secret. */
     unsigned char computed[crypto_sign_PUBLICKEYBYTES];
@@ -347,16 +348,17 @@ static const char *secret_parse(const struct secret_file *f, struct amp_seckey *
     return sodium_memcmp(computed, own.p, sizeof computed) == 0 &&
                    sodium_memcmp(k->secret, key.p, sizeof k->secret) == 0
                ? NULL
-               : "bad_key";
+               : AMP_CODE(bad_key);
 }
 
 static int secret_refuse(const char *path, const char *code, struct amp_error *err)
 {
     if (!strcmp(code, "key_encrypted"))
-        return amp_fail(err, AMP_NO, code, "the private key %s has a passphrase", path);
-    if (!strcmp(code, "key_not_ed25519"))
-        return amp_fail(err, AMP_NO, code, "the private key %s is not an Ed25519 key", path);
-    return amp_fail(err, AMP_DATAERR, code, "%s is not a private key in OpenSSH's format", path);
+        return amp_fail_text(err, AMP_NO, code, "the private key %s has a passphrase", path);
+    if (amp_code_is(code, key_not_ed25519))
+        return amp_fail_text(err, AMP_NO, code, "the private key %s is not an Ed25519 key", path);
+    return amp_fail_text(err, AMP_DATAERR, code, "%s is not a private key in OpenSSH's format",
+                         path);
 }
 
 int amp_seckey_read(int dirfd, const char *path, bool nofollow, struct amp_seckey **out,
@@ -374,7 +376,7 @@ int amp_seckey_read(int dirfd, const char *path, bool nofollow, struct amp_secke
     if (!secret_decode(f)) {
         /* ssh-keygen also reads PEM. */
         bool pem = amp_span_starts(text, "-----BEGIN ") && !amp_span_starts(text, SECRET_BEGIN);
-        return secret_refuse(path, pem ? "key_not_ed25519" : "bad_key", err);
+        return secret_refuse(path, pem ? AMP_CODE(key_not_ed25519) : AMP_CODE(bad_key), err);
     }
     const char *code = secret_parse(f, k);
     if (code)

@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "identity/wire.h"
 
 #define MAGIC       "SSHSIG"
@@ -152,7 +153,7 @@ size_t amp_sshsig_data(const char *ns, const unsigned char digest[64],
 
 static int sig_bad(struct amp_error *err, const char *why)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_signature", "not a usable SSH signature: %s", why);
+    return amp_fail(err, AMP_DATAERR, bad_signature, "not a usable SSH signature: %s", why);
 }
 
 /* The SSH signature blob of a value. */

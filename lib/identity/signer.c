@@ -16,6 +16,7 @@
 #include <amp/base/pipe.h>
 #include <amp/json/tape.h>
 
+#include "base/codes.h"
 #include "identity/process/agent.h"
 
 enum { KEYGEN_OUTPUT_MAX = 16384 };
@@ -216,7 +217,7 @@ static int keygen_sign(struct amp_signer *s, const char *ns, const struct amp_sp
         amp_child_wait(&child, -1, 1000, NULL, &end, err) < 0)
         return -1;
     if (!end.exited || end.exit_code != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "signing_failed", "ssh-keygen could not sign with %s",
+        return amp_fail(err, AMP_UNAVAILABLE, signing_failed, "ssh-keygen could not sign with %s",
                         s->path);
     AMP_BUF struct amp_buf text = {0};
     struct amp_pubkey key;
@@ -233,7 +234,7 @@ static int keygen_sign(struct amp_signer *s, const char *ns, const struct amp_sp
         amp_sshsig_read(amp_buf_span(&text), ns, &key, alg, value, err) < 0)
         return -1;
     if (strcmp(key.fingerprint, s->public.fingerprint) != 0 || strcmp(alg, amp_signer_alg(s)) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "signing_failed",
+        return amp_fail(err, AMP_UNAVAILABLE, signing_failed,
                         "ssh-keygen signed with another key than %s.pub", s->path);
     return 0;
 }
@@ -260,7 +261,7 @@ static int sign_parts(struct amp_signer *s, const char *ns, const struct amp_spa
         amp_sig_from_blob(amp_buf_span(&blob), &s->public, alg, value, err) < 0)
         return -1;
     if (strcmp(alg, amp_signer_alg(s)) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "signing_failed",
+        return amp_fail(err, AMP_UNAVAILABLE, signing_failed,
                         "ssh-agent signed with the algorithm %s instead of %s", alg,
                         amp_signer_alg(s));
     return 0;
@@ -336,7 +337,7 @@ static int line_sign(struct amp_signer *s, struct amp_span line, bool again, int
         return amp_json_fail(err, AMP_DATAERR, fault.code, "the line cannot be signed", &fault);
     line_parts(&s->tape, &to, &msg, &is_signed);
     if (is_signed && !again)
-        return amp_fail(err, AMP_NO, "already_signed", "the line is signed already");
+        return amp_fail(err, AMP_NO, already_signed, "the line is signed already");
     return amp_signer_message(s, to, msg, now_ms, out, err);
 }
 

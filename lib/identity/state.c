@@ -12,6 +12,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
+
 #define SIGNERS    "allowed_signers"
 #define NAMESPACES "amp,amp-*"
 
@@ -52,7 +54,7 @@ static int directory_open(const char *state, int *out, struct amp_error *err)
     if (dir < 0 || fstat(dir, &st) < 0)
         return amp_fail_errno(err, AMP_UNAVAILABLE, "cannot open %s/keys", state);
     if ((st.st_mode & 077) != 0 || (st.st_uid != geteuid() && geteuid() != 0))
-        return amp_fail(err, AMP_NOPERM, "key_permissions",
+        return amp_fail(err, AMP_NOPERM, key_permissions,
                         "others may access %s/keys (mode %04o, expected 0700 and our own)", state,
                         (unsigned)st.st_mode & 07777);
     *out = dir;
@@ -65,7 +67,7 @@ static int keys_open(struct keys *k, const char *state, const char *principal,
 {
     amp_buf_init(&k->path, 8192);
     if (!amp_principal_is(amp_span_str(principal)))
-        return amp_fail(err, AMP_USAGE, "bad_principal",
+        return amp_fail(err, AMP_USAGE, bad_principal,
                         "\"%.80s\" is not a principal (expected NAME or ROLE/NAME)", principal);
     amp_span_copy(amp_span_str(principal), k->name, sizeof k->name);
     char *slash = strchr(k->name, '/');
@@ -73,7 +75,7 @@ static int keys_open(struct keys *k, const char *state, const char *principal,
         *slash = '.';
     /* Other files of STATE/keys. */
     if (!strcmp(k->name, SIGNERS) || !strcmp(k->name, "lock") || !strcmp(k->name, "log"))
-        return amp_fail(err, AMP_USAGE, "bad_principal", "the name \"%s\" is reserved", principal);
+        return amp_fail(err, AMP_USAGE, bad_principal, "the name \"%s\" is reserved", principal);
     return directory_open(state, &k->dir, err) < 0 ? -1
                                                    : amp_state_signers_path(state, &k->path, err);
 }
@@ -103,7 +105,7 @@ static int key_open(const struct keys *k, const char *principal, struct amp_seck
     if (amp_seckey_read(k->dir, k->name, true, out, &why) == 0)
         return 0;
     if (why.sys == ENOENT)
-        return amp_fail(err, AMP_NO, "key_not_found", "the state has no key of \"%s\"", principal);
+        return amp_fail(err, AMP_NO, key_not_found, "the state has no key of \"%s\"", principal);
     if (why.status == AMP_NO)
         return amp_fail_again(err, AMP_DATAERR, "the state's key", &why);
     if (err)
@@ -124,7 +126,7 @@ static int key_make(const struct keys *k, const char *principal, struct amp_seck
     if (rc < 0)
         return -1;
     if (rc > 0)
-        return amp_fail(err, AMP_TEMPFAIL, "key_exists", "another program made the key of \"%s\"",
+        return amp_fail(err, AMP_TEMPFAIL, key_exists, "another program made the key of \"%s\"",
                         principal);
     *out = key;
     key = NULL;

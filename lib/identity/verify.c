@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "identity/process/worker.h"
 
 struct amp_verifier {
@@ -18,7 +19,7 @@ int amp_verifier_new(const struct amp_verifier_options *opt, struct amp_verifier
                      struct amp_error *err)
 {
     if (sodium_init() < 0)
-        return amp_fail(err, AMP_INTERNAL, "no_random", "libsodium does not start");
+        return amp_fail(err, AMP_INTERNAL, no_random, "libsodium does not start");
     struct amp_verifier *v = calloc(1, sizeof *v);
     if (!v)
         return amp_fail_memory(err);
@@ -42,7 +43,7 @@ void amp_auto_verifier(struct amp_verifier **v)
 
 static int bad_time(struct amp_error *err, struct amp_span time, const char *why)
 {
-    return amp_fail(err, AMP_NO, "bad_signature_time", "the signature's time \"%.*s\" is %s",
+    return amp_fail(err, AMP_NO, bad_signature_time, "the signature's time \"%.*s\" is %s",
                     AMP_CLIP(time, 40), why);
 }
 
@@ -105,8 +106,8 @@ static int verify_parts(struct amp_verifier *v, const char *ns, const struct amp
     size_t n = amp_sshsig_data(ns, digest, data);
     int valid = 0;
     if (!alg_fits(e->key, sig->alg))
-        return amp_fail(err, AMP_NO, "bad_signature",
-                        "the algorithm \"%.*s\" is not that of the key", AMP_CLIP(sig->alg, 40));
+        return amp_fail(err, AMP_NO, bad_signature, "the algorithm \"%.*s\" is not that of the key",
+                        AMP_CLIP(sig->alg, 40));
     if (e->key->kind == AMP_PUBKEY_ED25519)
         valid = amp_sig_ed25519(e->key, sig->value, data, n);
     else
@@ -116,7 +117,7 @@ static int verify_parts(struct amp_verifier *v, const char *ns, const struct amp
     if (valid < 0)
         return -1;
     if (!valid)
-        return amp_fail(err, AMP_NO, "bad_signature", "the signature is not valid for the key %s",
+        return amp_fail(err, AMP_NO, bad_signature, "the signature is not valid for the key %s",
                         who.key);
     *out = who;
     if (found < 0 && err)

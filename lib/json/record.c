@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "json/bytes.h"
 
 enum { RAW_DEPTH = 100, ALIGN = 16 };
@@ -15,7 +16,7 @@ static const struct amp_json_limits limits = {
 
 static int bad_record(const struct amp_rec *r, const char *key, struct amp_error *err)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_record", "%s has no usable %s", r->what, key);
+    return amp_fail(err, AMP_DATAERR, bad_record, "%s has no usable %s", r->what, key);
 }
 
 static int text_copy(const char **out, struct amp_span text, struct amp_error *err)
@@ -293,7 +294,7 @@ int amp_rec_read(const struct amp_rec *r, const struct amp_tape *t, uint32_t obj
 {
     struct reader rd = {t, mem, err};
     if (t->tok[object].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "%s is not an object", r->what);
+        return amp_fail(err, AMP_DATAERR, bad_record, "%s is not an object", r->what);
     amp_buf_reset(mem);
     if (amp_buf_reserve(mem, amp_tok_source(t, object).n + ALIGN + lists_need(r, t, object), err) <
         0)
@@ -310,9 +311,9 @@ int amp_rec_scan(struct amp_tape *t, struct amp_span json, const char *what, str
 {
     struct amp_json_fault fault;
     if (amp_tape_scan(t, json.p, json.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_record", what, &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_record), what, &fault);
     if (t->tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "%s is not an object", what);
+        return amp_fail(err, AMP_DATAERR, bad_record, "%s is not an object", what);
     return 0;
 }
 

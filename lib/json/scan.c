@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "json/bytes.h"
 #include "json/scan.h"
 #include "json/text.h"
@@ -29,7 +30,7 @@ static int fail_unexpected(struct scan *s, const char *wanted)
     if (s->p >= s->end) {
         char what[120];
         snprintf(what, sizeof what, "the text ends where %s is wanted", wanted);
-        return amp_scan_fail(s, "invalid_json", s->end, what);
+        return amp_scan_fail(s, AMP_CODE(invalid_json), s->end, what);
     }
     unsigned char c = *s->p;
     char what[120];
@@ -39,7 +40,7 @@ static int fail_unexpected(struct scan *s, const char *wanted)
         snprintf(what, sizeof what, "found '%c' where %s is wanted", c, wanted);
     else
         snprintf(what, sizeof what, "found byte 0x%02X where %s is wanted", c, wanted);
-    return amp_scan_fail(s, "invalid_json", s->p, what);
+    return amp_scan_fail(s, AMP_CODE(invalid_json), s->p, what);
 }
 
 static void add_hint(struct scan *s, const char *hint)
@@ -52,13 +53,14 @@ static int tokens_grow(struct scan *s)
 {
     struct amp_tape *t = s->t;
     if (t->memory->cap >= t->limits.max_tokens)
-        return amp_scan_fail(s, "too_many_tokens", s->p, "more values than the limit allows");
+        return amp_scan_fail(s, AMP_CODE(too_many_tokens), s->p,
+                             "more values than the limit allows");
     uint64_t cap = t->memory->cap ? (uint64_t)t->memory->cap * 2 : FIRST_TOKENS;
     if (cap > t->limits.max_tokens)
         cap = t->limits.max_tokens;
     struct amp_tok *tok = realloc(t->tok, (size_t)cap * sizeof *tok);
     if (!tok)
-        return amp_scan_fail(s, "no_memory", s->p, "no memory for the tokens");
+        return amp_scan_fail(s, AMP_CODE(no_memory), s->p, "no memory for the tokens");
     t->tok = tok;
     t->memory->cap = (uint32_t)cap;
     return 0;
@@ -85,7 +87,7 @@ static int scan_number(struct scan *s)
         return fail_unexpected(s, "a digit");
     }
     if (*from == '0' && p - from > 1)
-        return amp_scan_fail(s, "invalid_json", first, "a number cannot begin with 0");
+        return amp_scan_fail(s, AMP_CODE(invalid_json), first, "a number cannot begin with 0");
     if (p < end && *p == '.') {
         flags = AMP_TOK_FRACTION;
         from = ++p;
@@ -141,7 +143,7 @@ static int fail_duplicate(struct scan *s, uint32_t key)
     }
     memcpy(name + n, n < k->len ? "..." : "", n < k->len ? 4 : 1);
     snprintf(what, sizeof what, "duplicate key \"%s\" in an object", name);
-    return amp_scan_fail(s, "duplicate_key", s->base + k->off - 1, what);
+    return amp_scan_fail(s, AMP_CODE(duplicate_key), s->base + k->off - 1, what);
 }
 
 static bool same_key(const struct amp_tape *t, uint32_t a, uint32_t b)
@@ -195,9 +197,9 @@ static int before_text(struct scan *s)
 {
     s->p = amp_skip_space(s->p, s->end);
     if (s->p == s->end)
-        return amp_scan_fail(s, "invalid_json", s->p, "no JSON value");
+        return amp_scan_fail(s, AMP_CODE(invalid_json), s->p, "no JSON value");
     if (s->end - s->p >= 3 && !memcmp(s->p, "\xef\xbb\xbf", 3))
-        return amp_scan_fail(s, "invalid_json", s->p, "a byte order mark before the value");
+        return amp_scan_fail(s, AMP_CODE(invalid_json), s->p, "a byte order mark before the value");
     return 0;
 }
 
@@ -355,7 +357,7 @@ value:
     if (*p == '{' || *p == '[') {
         s->p = p;
         if (++depth > t->limits.max_depth)
-            return amp_scan_fail(s, "too_deep", p, "nested deeper than the limit allows");
+            return amp_scan_fail(s, AMP_CODE(too_deep), p, "nested deeper than the limit allows");
         object = *p == '{';
         put_token(k, (uint32_t)(p - base), 0, open ? (uint32_t)(open - tok) : AMP_TOK_NONE, 0,
                   object ? AMP_JSON_OBJECT : AMP_JSON_ARRAY, 0);
@@ -462,7 +464,7 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
     t->text = text;
     if (!t->memory) {
         if (!(t->memory = malloc(sizeof *t->memory)))
-            return amp_scan_fail(&s, "no_memory", s.base, "no memory for the tokens");
+            return amp_scan_fail(&s, AMP_CODE(no_memory), s.base, "no memory for the tokens");
         t->memory->cap = cap;
         t->memory->scratch_cap = 0;
         t->memory->scratch = NULL;
@@ -472,7 +474,7 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
     }
     t->memory->names = UINT64_MAX;
     if (n > t->limits.max_bytes)
-        return amp_scan_fail(&s, "line_too_long", s.base, "longer than the limit allows");
+        return amp_scan_fail(&s, AMP_CODE(line_too_long), s.base, "longer than the limit allows");
     if (scan_text(&s)) {
         t->n = 0;
         return -1;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "json/bytes.h"
 #include "json/text.h"
 
@@ -23,7 +24,7 @@ int amp_scan_scratch(struct scan *s, size_t bytes)
         return 0;
     void *p = bytes <= UINT32_MAX ? realloc(m->scratch, bytes) : NULL;
     if (!p)
-        return amp_scan_fail(s, "no_memory", s->p, "no memory to compare the keys");
+        return amp_scan_fail(s, AMP_CODE(no_memory), s->p, "no memory to compare the keys");
     m->scratch = p;
     m->scratch_cap = (uint32_t)bytes;
     return 0;
@@ -34,16 +35,16 @@ static int scan_escape(struct scan *s)
 {
     const unsigned char *at = s->p;
     if (s->end - at < 2)
-        return amp_scan_fail(s, "invalid_json", at, "string not closed");
+        return amp_scan_fail(s, AMP_CODE(invalid_json), at, "string not closed");
     if (at[1] < 128 && amp_json_escapes[at[1]]) {
         s->p += 2;
         return 0;
     }
     if (at[1] != 'u')
-        return amp_scan_fail(s, "invalid_json", at, "unknown escape in a string");
+        return amp_scan_fail(s, AMP_CODE(invalid_json), at, "unknown escape in a string");
     int32_t unit = s->end - at >= 6 ? amp_json_hex4(at + 2) : -1;
     if (unit < 0)
-        return amp_scan_fail(s, "invalid_json", at, "\\u wants four hexadecimal digits");
+        return amp_scan_fail(s, AMP_CODE(invalid_json), at, "\\u wants four hexadecimal digits");
     s->p += 6;
     if (unit < 0xd800 || unit > 0xdfff)
         return unit ? 0 : AMP_TOK_NUL;
@@ -51,7 +52,8 @@ static int scan_escape(struct scan *s)
     if (unit <= 0xdbff && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u')
         low = amp_json_hex4(s->p + 2);
     if (low < 0xdc00 || low > 0xdfff)
-        return amp_scan_fail(s, "invalid_utf8", at, "half of a surrogate pair in a \\u escape");
+        return amp_scan_fail(s, AMP_CODE(invalid_utf8), at,
+                             "half of a surrogate pair in a \\u escape");
     s->p += 6;
     return 0;
 }
@@ -60,7 +62,7 @@ int amp_scan_fail_utf8(struct scan *s, const unsigned char *at)
 {
     char what[80];
     snprintf(what, sizeof what, "byte 0x%02X does not begin a UTF-8 character here", *at);
-    return amp_scan_fail(s, "invalid_utf8", at, what);
+    return amp_scan_fail(s, AMP_CODE(invalid_utf8), at, what);
 }
 
 /* s->p is at a byte of 0x80 or above; moves past all such characters. */
@@ -104,7 +106,7 @@ static int scan_special(struct scan *s)
         return nul < 0 ? -1 : AMP_TOK_ESCAPED | nul;
     }
     if (c < 0x20)
-        return amp_scan_fail(s, "invalid_json", s->p,
+        return amp_scan_fail(s, AMP_CODE(invalid_json), s->p,
                              c ? "control character in a string" : "NUL byte in a string");
     return scan_utf8(s) ? -1 : AMP_TOK_NONASCII;
 }
@@ -115,7 +117,7 @@ __attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsi
     for (;;) {
         s->p = amp_skip_plain(s->p, s->end);
         if (s->p == s->end)
-            return amp_scan_fail(s, "invalid_json", first - 1, "string not closed");
+            return amp_scan_fail(s, AMP_CODE(invalid_json), first - 1, "string not closed");
         if (*s->p == '"')
             return flags;
         unsigned usual = pass_usual(s);
@@ -127,7 +129,7 @@ __attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsi
         /* A string without a closing quote is reported as such, also if its last escape is wrong.
          */
         if (more < 0 && escape && !memchr(s->p, '"', (size_t)(s->end - s->p)))
-            return amp_scan_fail(s, "invalid_json", first - 1, "string not closed");
+            return amp_scan_fail(s, AMP_CODE(invalid_json), first - 1, "string not closed");
         if (more < 0)
             return -1;
         flags |= more;

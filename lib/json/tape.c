@@ -53,7 +53,7 @@ int amp_json_fail(struct amp_error *err, enum amp_status status, const char *cod
 {
     return amp_json_fault_is_memory(fault)
                ? amp_fail_memory(err)
-               : amp_fail(err, status, code, "%s: %s", what, fault->what);
+               : amp_fail_text(err, status, code, "%s: %s", what, fault->what);
 }
 
 void amp_tape_settle(struct amp_tape *t)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "json/bytes.h"
 
 int32_t amp_json_hex4(const unsigned char *p)
@@ -66,7 +67,7 @@ int amp_utf8_path(const char *path, struct amp_error *err)
     size_t n = strlen(path), at = 0;
     for (size_t len; at < n; at += len)
         if (!(len = amp_utf8_length((const unsigned char *)path + at, n - at)))
-            return amp_fail(err, AMP_DATAERR, "path_not_utf8",
+            return amp_fail(err, AMP_DATAERR, path_not_utf8,
                             "%s: byte %zu of the path, 0x%02X, is not UTF-8, which records and "
                             "messages need: rename it",
                             path, at + 1, (unsigned char)path[at]);
@@ -266,5 +267,5 @@ int amp_base64_decode(struct amp_span text, struct amp_buf *out, struct amp_erro
     if (whole && (bits & ((1u << have) - 1)) == 0)
         return 0;
     out->len = before;
-    return amp_fail(err, AMP_DATAERR, "bad_value", "not base64");
+    return amp_fail(err, AMP_DATAERR, bad_value, "not base64");
 }

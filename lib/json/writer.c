@@ -214,7 +214,7 @@ int amp_jw_end(struct amp_jw *w, struct amp_error *err)
 {
     if (!w->failed)
         return 0;
-    return amp_fail(err, w->err.status, w->err.code, "%s", w->err.what);
+    return amp_fail_text(err, w->err.status, w->err.code, "%s", w->err.what);
 }
 
 int amp_jw_end_line(struct amp_jw *w, struct amp_error *err)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 enum {
     RECORD_HEAD = 5,
     RECORD_MAX = 16384,
@@ -52,7 +54,7 @@ static struct cursor cursor_part(struct cursor *c, unsigned bytes)
 
 static enum amp_net_hello hello_fail(struct amp_error *err, const char *code, const char *what)
 {
-    amp_fail(err, AMP_DATAERR, code, "the first message of the client: %s", what);
+    amp_fail_text(err, AMP_DATAERR, code, "the first message of the client: %s", what);
     return AMP_NET_HELLO_BAD;
 }
 
@@ -123,25 +125,25 @@ enum amp_net_hello amp_net_hello_read(struct amp_span bytes, struct amp_net_name
     /* Collects the fragments of the records until the message is complete. */
     while (got < want) {
         if (left && p[0] != HANDSHAKE)
-            return hello_fail(err, "not_tls", "not a TLS handshake");
+            return hello_fail(err, AMP_CODE(not_tls), "not a TLS handshake");
         if (left > 1 && p[1] != 3)
-            return hello_fail(err, "not_tls", "not a TLS handshake");
+            return hello_fail(err, AMP_CODE(not_tls), "not a TLS handshake");
         if (left < RECORD_HEAD)
             return AMP_NET_HELLO_MORE;
         size_t n = (size_t)p[3] << 8 | p[4];
         if (n == 0 || n > RECORD_MAX)
-            return hello_fail(err, "bad_hello", "a record of a wrong length");
+            return hello_fail(err, AMP_CODE(bad_hello), "a record of a wrong length");
         if (n > sizeof message - got)
-            return hello_fail(err, "hello_too_large", too_large);
+            return hello_fail(err, AMP_CODE(hello_too_large), too_large);
         size_t have = left - RECORD_HEAD < n ? left - RECORD_HEAD : n;
         memcpy(message + got, p + RECORD_HEAD, have);
         got += have;
         if (got >= 1 && message[0] != CLIENT_HELLO)
-            return hello_fail(err, "bad_hello", "not a ClientHello");
+            return hello_fail(err, AMP_CODE(bad_hello), "not a ClientHello");
         if (got >= 4)
             want = 4 + ((size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3]);
         if (want > sizeof message)
-            return hello_fail(err, "hello_too_large", too_large);
+            return hello_fail(err, AMP_CODE(hello_too_large), too_large);
         if (have < n && got < want)
             return AMP_NET_HELLO_MORE;
         p += RECORD_HEAD + have;
@@ -150,7 +152,7 @@ enum amp_net_hello amp_net_hello_read(struct amp_span bytes, struct amp_net_name
     struct amp_net_name name = {0};
     const char *wrong = body_read((struct cursor){.p = message + 4, .n = want - 4}, &name);
     if (wrong)
-        return hello_fail(err, "bad_hello", wrong);
+        return hello_fail(err, AMP_CODE(bad_hello), wrong);
     *out = name;
     return AMP_NET_HELLO_DONE;
 }

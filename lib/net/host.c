@@ -6,6 +6,8 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
+
 static bool is_name_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -54,12 +56,12 @@ int amp_net_host_parse(struct amp_span text, uint16_t default_port, struct amp_n
     if (bracket) {
         const char *end = memchr(text.p, ']', text.n);
         if (!end)
-            return amp_fail(err, AMP_DATAERR, "bad_host", "'%.*s': ] is missing",
+            return amp_fail(err, AMP_DATAERR, bad_host, "'%.*s': ] is missing",
                             AMP_CLIP(text, 100));
         name = (struct amp_span){text.p + 1, (size_t)(end - text.p) - 1};
         port = (struct amp_span){end + 1, text.n - name.n - 2};
         if (port.n && port.p[0] != ':')
-            return amp_fail(err, AMP_DATAERR, "bad_host", "'%.*s': expected :PORT after ]",
+            return amp_fail(err, AMP_DATAERR, bad_host, "'%.*s': expected :PORT after ]",
                             AMP_CLIP(text, 100));
     } else if (text.n) {
         const char *colon = memchr(text.p, ':', text.n);
@@ -74,7 +76,7 @@ int amp_net_host_parse(struct amp_span text, uint16_t default_port, struct amp_n
     else if (known && !(h.literal = literal_read(name, AF_INET, h.name)))
         known = name_read(name, h.name);
     if (!known)
-        return amp_fail(err, AMP_DATAERR, "bad_host",
+        return amp_fail(err, AMP_DATAERR, bad_host,
                         "'%.*s': not a host (expected NAME:PORT, an IPv4 address, or an IPv6 "
                         "address in brackets)",
                         AMP_CLIP(text, 100));
@@ -82,7 +84,7 @@ int amp_net_host_parse(struct amp_span text, uint16_t default_port, struct amp_n
     if (port.n || !default_port) {
         struct amp_span digits = {port.n ? port.p + 1 : "", port.n ? port.n - 1 : 0};
         if (amp_num_parse(digits, 1, 65535, &n, NULL) < 0)
-            return amp_fail(err, AMP_DATAERR, "bad_port",
+            return amp_fail(err, AMP_DATAERR, bad_port,
                             "'%.*s': expected a port from 1 to 65535 after the host",
                             AMP_CLIP(text, 100));
     }
@@ -102,7 +104,7 @@ int amp_net_rule_parse(struct amp_span text, struct amp_net_rule *out, struct am
     if (amp_net_host_parse(rest, 0, &r.host, err) < 0)
         return -1;
     if (r.below && r.host.literal)
-        return amp_fail(err, AMP_DATAERR, "bad_host", "'%.*s': *. before an address",
+        return amp_fail(err, AMP_DATAERR, bad_host, "'%.*s': *. before an address",
                         AMP_CLIP(text, 100));
     *out = r;
     return 0;

@@ -7,6 +7,8 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
+
 struct field {
     struct amp_span name, value;
 };
@@ -69,7 +71,7 @@ static bool field_take(struct amp_span line, struct field *out)
 
 static int request_fail(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_request", "the request to the proxy: %s", what);
+    return amp_fail(err, AMP_DATAERR, bad_request, "the request to the proxy: %s", what);
 }
 
 static int target_read(struct amp_span target, struct amp_net_request *r, struct amp_error *err)
@@ -79,7 +81,7 @@ static int target_read(struct amp_span target, struct amp_net_request *r, struct
         return amp_net_host_parse(target, 0, &r->host, err);
     }
     if (target.n < 7 || strncasecmp(target.p, "http://", 7) != 0)
-        return amp_fail(err, AMP_DATAERR, "not_proxied",
+        return amp_fail(err, AMP_DATAERR, not_proxied,
                         "not a request to a proxy (expected CONNECT host:port or an http:// URI)");
     struct amp_span rest = {target.p + 7, target.n - 7};
     size_t n = 0;
@@ -109,7 +111,7 @@ static int field_check(const struct field *f, struct amp_net_request *r, bool *h
         *host = true;
         if (!r->tunnel &&
             (amp_net_host_parse(f->value, 80, &named, NULL) < 0 || !same_host(&named, &r->host)))
-            return amp_fail(err, AMP_DATAERR, "host_mismatch",
+            return amp_fail(err, AMP_DATAERR, host_mismatch,
                             "the field Host names another host than the URI");
     } else if (field_is(f->name, "content-length")) {
         if (*length || amp_num_parse(f->value, 0, INT64_MAX, &n, NULL) < 0 || f->value.p[0] == '-')
@@ -117,7 +119,7 @@ static int field_check(const struct field *f, struct amp_net_request *r, bool *h
         *length = true;
         r->body = (uint64_t)n;
     } else if (field_is(f->name, "transfer-encoding")) {
-        return amp_fail(err, AMP_DATAERR, "length_required",
+        return amp_fail(err, AMP_DATAERR, length_required,
                         "a body needs Content-Length; transfer codings are not forwarded");
     }
     return 0;
@@ -189,7 +191,7 @@ int amp_net_request_read(struct amp_span bytes, struct amp_net_request *out, str
 
 static int served_fail(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_request", "the request: %s", what);
+    return amp_fail(err, AMP_DATAERR, bad_request, "the request: %s", what);
 }
 
 /* Applies a field that decides about the body. */
@@ -203,7 +205,7 @@ static int served_field(const struct field *f, struct amp_net_served *r, bool *l
         *length = true;
         r->body = (uint64_t)n;
     } else if (field_is(f->name, "transfer-encoding")) {
-        return amp_fail(err, AMP_DATAERR, "length_required",
+        return amp_fail(err, AMP_DATAERR, length_required,
                         "a body needs Content-Length; transfer codings are not read");
     } else if (field_is(f->name, "host")) {
         if (*host)
@@ -259,7 +261,7 @@ static int hex_digit(char c)
 
 static int form_fail(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_form", "the form: %s", what);
+    return amp_fail(err, AMP_DATAERR, bad_form, "the form: %s", what);
 }
 
 /* Appends a decoded name or value. */

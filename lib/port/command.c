@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 #define RETRY_MS      10
 #define RESTART_MS    200
 #define CRASH_WINDOW  60000
@@ -56,7 +58,7 @@ int amp_argv_split(const char *text, char ***out, struct amp_error *err)
             break;
         if (n == WORDS_MAX || word_take(&p, room) < 0) {
             amp_argv_free(argv);
-            return amp_fail(err, AMP_USAGE, "bad_port",
+            return amp_fail(err, AMP_USAGE, bad_port,
                             n == WORDS_MAX ? "too many words in \"%.200s\""
                                            : "a quote is not closed in \"%.200s\"",
                             text);
@@ -67,7 +69,7 @@ int amp_argv_split(const char *text, char ***out, struct amp_error *err)
     }
     if (n == 0) {
         amp_argv_free(argv);
-        return amp_fail(err, AMP_USAGE, "bad_port", "the command is empty");
+        return amp_fail(err, AMP_USAGE, bad_port, "the command is empty");
     }
     *out = argv;
     return 0;
@@ -113,7 +115,7 @@ static void command_look(struct amp_port *p, int64_t now_ms)
     p->crashes[2] = now_ms;
     if (too_often) {
         p->failed = true;
-        amp_fail(&p->why, AMP_UNAVAILABLE, "agent_unavailable",
+        amp_fail(&p->why, AMP_UNAVAILABLE, agent_unavailable,
                  "%s ended again and again (last with %s %d)", p->spec,
                  end.signaled ? "signal" : "status", end.signaled ? end.signal : end.exit_code);
     }
@@ -142,10 +144,10 @@ static int command_finish(struct amp_port *p, struct amp_error *err)
     if (rc < 0)
         return -1;
     if (end.signaled)
-        return amp_fail(err, AMP_UNAVAILABLE, "command_failed", "%s was ended by signal %d",
-                        p->spec, end.signal);
+        return amp_fail(err, AMP_UNAVAILABLE, command_failed, "%s was ended by signal %d", p->spec,
+                        end.signal);
     if (end.exit_code != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "command_failed", "%s ended with status %d", p->spec,
+        return amp_fail(err, AMP_UNAVAILABLE, command_failed, "%s ended with status %d", p->spec,
                         end.exit_code);
     return 1;
 }

@@ -27,7 +27,7 @@ static int fifo_connect(struct amp_port *p, int *fd, struct amp_error *err)
     if (stat(p->arg, &st) < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
     if (!S_ISFIFO(st.st_mode))
-        return amp_fail(err, AMP_CANTCREAT, "not_a_fifo", "%s is not a FIFO (make one with mkfifo)",
+        return amp_fail(err, AMP_CANTCREAT, not_a_fifo, "%s is not a FIFO (make one with mkfifo)",
                         p->arg);
     if (amp_output_open(p->arg, 0, -1, NULL, fd, &e) == 0)
         return 1;
@@ -58,7 +58,7 @@ static int file_connect(struct amp_port *p, int *fd, struct amp_error *err)
     p->regular = fstat(f, &st) == 0 && S_ISREG(st.st_mode);
     if (S_ISFIFO(st.st_mode)) {
         close(f);
-        return amp_fail(err, AMP_CANTCREAT, "not_a_file", "%s is a FIFO (use fifo:%s)", p->arg,
+        return amp_fail(err, AMP_CANTCREAT, not_a_file, "%s is a FIFO (use fifo:%s)", p->arg,
                         p->arg);
     }
     if (amp_line_end(f, NULL) < 0) {

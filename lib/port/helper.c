@@ -15,6 +15,7 @@
 #include <amp/json/lines.h>
 #include <amp/json/tape.h>
 
+#include "base/codes.h"
 #include "base/process/process.h"
 
 #define IN_FLIGHT_MAX 64
@@ -70,7 +71,7 @@ int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out
     for (const char *const *a = opt->args; a && *a; a++) {
         if (n == ARGS_MAX - 1) {
             free(h);
-            return amp_fail(err, AMP_USAGE, "too_many", "too many arguments for %s", opt->name);
+            return amp_fail(err, AMP_USAGE, too_many, "too many arguments for %s", opt->name);
         }
         h->argv[n++] = *a;
     }
@@ -140,13 +141,12 @@ int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
         amp_child_wait(&child, h->limit_ms + 10000, 0, h->stop, &end, err) < 0)
         return -1;
     if (end.stopped_by_us && !end.timed_out)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     if (end.exited && end.exit_code == 0)
         return 0;
     if (end.exited && end.exit_code == AMP_USAGE)
-        return amp_fail(err, AMP_USAGE, "bad_helper_arguments", "%s refuses its arguments",
-                        h->path);
-    return amp_fail(err, AMP_UNAVAILABLE, "helper_unavailable", "%s does not start", h->path);
+        return amp_fail(err, AMP_USAGE, bad_helper_arguments, "%s refuses its arguments", h->path);
+    return amp_fail(err, AMP_UNAVAILABLE, helper_unavailable, "%s does not start", h->path);
 }
 
 static int helper_start(struct amp_helper *h, struct amp_error *err)
@@ -285,7 +285,7 @@ static int death_note(struct amp_helper *h, struct amp_error *err)
         *err = why;
         return -1;
     }
-    return amp_fail(err, AMP_UNAVAILABLE, "helper_unavailable",
+    return amp_fail(err, AMP_UNAVAILABLE, helper_unavailable,
                     "%s died three times within a minute, and does not start: %s", h->path,
                     why.what);
 }
@@ -304,11 +304,11 @@ int amp_helper_step(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,
         return 0;
     struct amp_error why = {0};
     if (rc < 0) {
-        amp_fail(&why, AMP_UNAVAILABLE, "helper_died", "%s died during this request", h->path);
+        amp_fail(&why, AMP_UNAVAILABLE, helper_died, "%s died during this request", h->path);
         if (death_note(h, err) < 0)
             return -1;
     } else if (amp_mono_ms() - h->head_since_ms >= h->limit_ms) {
-        amp_fail(&why, AMP_TIMEDOUT, "helper_timeout", "no answer within %lld ms",
+        amp_fail(&why, AMP_TIMEDOUT, helper_timeout, "no answer within %lld ms",
                  (long long)h->limit_ms);
         helper_stop(h, 0);
     } else {

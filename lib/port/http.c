@@ -15,6 +15,7 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "port/helper.h"
 #include "port/private.h"
 #include "port/tries.h"
@@ -37,11 +38,11 @@ static int authority_parse(const struct amp_port *p, char out[AUTHORITY_MAX], st
     for (const char *c = p->arg; good && *c; c++)
         good = (unsigned char)*c > ' ' && (unsigned char)*c < 0x7f;
     if (!good && n > 0 && memchr(at, '@', n))
-        return amp_fail(err, AMP_USAGE, "bad_port",
+        return amp_fail(err, AMP_USAGE, bad_port,
                         "no user and password in a port: put a header into a file "
                         "(--http-headers)");
     if (!good)
-        return amp_fail(err, AMP_USAGE, "bad_port", "not a URL with a plain host: %.200s", p->spec);
+        return amp_fail(err, AMP_USAGE, bad_port, "not a URL with a plain host: %.200s", p->spec);
     memcpy(out, at, n);
     out[n] = 0;
     return 0;
@@ -168,7 +169,7 @@ static void reply_take(void *ctx, uint64_t tag, struct amp_span answer,
     AMP_TAPE struct amp_tape tape = {0};
     int64_t after = 0;
     bool delivered = false, again = true;
-    amp_fail(&why, AMP_UNAVAILABLE, "http_failed", "%s: no reply from the helper", p->spec);
+    amp_fail(&why, AMP_UNAVAILABLE, http_failed, "%s: no reply from the helper", p->spec);
     amp_tape_init(&tape, NULL);
     if (amp_tape_scan(&tape, answer.p, answer.n, &fault) == 0) {
         uint32_t what = amp_tape_get(&tape, 0, AMP_SPAN("class"));
@@ -182,8 +183,9 @@ static void reply_take(void *ctx, uint64_t tag, struct amp_span answer,
             t->unknown || (unknown != AMP_TOK_NONE && tape.tok[unknown].type == AMP_JSON_TRUE);
         delivered = what != AMP_TOK_NONE && amp_tok_is(&tape, what, AMP_SPAN("done"));
         again = what == AMP_TOK_NONE || !amp_tok_is(&tape, what, AMP_SPAN("no"));
-        amp_fail(&why, again ? AMP_UNAVAILABLE : AMP_NO, again ? "http_failed" : "http_refused",
-                 "%.200s: %.*s", p->spec, (int)said.n, said.p);
+        amp_fail_text(&why, again ? AMP_UNAVAILABLE : AMP_NO,
+                      again ? AMP_CODE(http_failed) : AMP_CODE(http_refused), "%.200s: %.*s",
+                      p->spec, (int)said.n, said.p);
     }
     amp_try_ended(p, t, delivered ? NULL : &why, again, after);
 }

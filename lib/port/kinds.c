@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/trace.h"
 
 #define JOBS     4
@@ -28,14 +29,14 @@ static int spec_parse(struct amp_port *p, struct amp_error *err)
             p->ops = k;
             p->arg = k->takes_arg ? p->spec + n + 1 : NULL;
             if (p->arg && strcmp(p->arg, "-") == 0)
-                return amp_fail(err, AMP_USAGE, "bad_port",
+                return amp_fail(err, AMP_USAGE, bad_port,
                                 "%s: \"-\" is not standard output here: use stdout, or %s:./- for "
                                 "a file of that name",
                                 p->spec, k->word);
             return 0;
         }
     }
-    return amp_fail(err, AMP_USAGE, "bad_port",
+    return amp_fail(err, AMP_USAGE, bad_port,
                     "unknown port \"%.200s\": one of fifo:PATH file:PATH spool:DIR command:ARGV "
                     "unix:PATH exec-each:ARGV http(s)://URL stdout%s",
                     p->spec, p->opt.also ? p->opt.also : "");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "port/port.h"
 
@@ -46,7 +47,7 @@ int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64
     if (q->head > 0 && q->bytes.len + line.n + 1 > q->bytes.max)
         bytes_compact(q);
     if (q->bytes.len + line.n + 1 > q->bytes.max)
-        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes are already waiting",
+        return amp_fail(err, AMP_NO, buffer_full, "%zu bytes are already waiting",
                         amp_queue_pending(q));
     if (slot_reserve(q, err) < 0 || amp_buf_reserve(&q->bytes, line.n + 1, err) < 0)
         return -1;

@@ -26,6 +26,8 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
+
 #define LOCK_WAIT_MS 10000
 #define TRIES        10
 
@@ -159,7 +161,7 @@ static int room_look(struct amp_spool *s, int i, const char *name, struct amp_sp
     if (fd < 0 && errno != ELOOP && errno != ENXIO)
         return amp_fail_errno(err, AMP_IOERR, "cannot open %s/%s in the spool", rooms[i], name);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return amp_fail(err, AMP_IOERR, "not_a_file",
+        return amp_fail(err, AMP_IOERR, not_a_file,
                         "%s/%s in the spool is not a regular file: remove it", rooms[i], name);
     /* A finished file may be made empty. In new an empty file was never a message. */
     if (st.st_size == 0 && i == NEW)
@@ -168,7 +170,7 @@ static int room_look(struct amp_spool *s, int i, const char *name, struct amp_sp
     if (rc < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot read %s/%s in the spool", rooms[i], name);
     if (rc == 0)
-        return amp_fail(err, AMP_NO, "duplicate_msg_id",
+        return amp_fail(err, AMP_NO, duplicate_msg_id,
                         "%s/%s in the spool is another message of the same id", rooms[i], name);
     /* Its bytes were synced before it got its name; the router may have been killed before it
      * synced the name. */
@@ -203,8 +205,7 @@ static int line_publish(struct amp_spool *s, const char *name, struct amp_span t
             return rc;
         /* A process without the lock published the name: look at its file. */
     }
-    return amp_fail(err, AMP_IOERR, "spool_busy", "new/%s in the spool appears and disappears",
-                    name);
+    return amp_fail(err, AMP_IOERR, spool_busy, "new/%s in the spool appears and disappears", name);
 }
 
 int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,

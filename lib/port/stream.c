@@ -107,7 +107,7 @@ void amp_port_lost_reader(struct amp_port *p, int64_t now_ms)
     p->retry_ms = now_ms;
     if (p->ops->stream->borrowed) {
         p->failed = true;
-        amp_fail(&p->why, AMP_IOERR, "closed_pipe", "the reader of standard output is gone");
+        amp_fail(&p->why, AMP_IOERR, closed_pipe, "the reader of standard output is gone");
     }
 }
 
@@ -133,7 +133,7 @@ static void queue_expire(struct amp_port *p, int64_t now_ms)
         if (now_ms - since < p->opt.open_timeout_ms)
             return;
         struct amp_error why = {0};
-        amp_fail(&why, AMP_UNAVAILABLE, "agent_unavailable", "%s had no reader within %lld ms",
+        amp_fail(&why, AMP_UNAVAILABLE, agent_unavailable, "%s had no reader within %lld ms",
                  p->spec, (long long)p->opt.open_timeout_ms);
         head_fail(p, &why);
     }

@@ -13,6 +13,7 @@
 #include <amp/base/clock.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 
 #define RETRY_MS 50
 
@@ -23,7 +24,7 @@ static int unix_address(const struct amp_port *p, struct sockaddr_un *a, struct 
     size_t n = strlen(p->arg);
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     if (n >= sizeof(a->sun_path))
-        return amp_fail(err, AMP_USAGE, "bad_port",
+        return amp_fail(err, AMP_USAGE, bad_port,
                         "a socket's path must have less than %zu bytes: %s", sizeof(a->sun_path),
                         p->arg);
     memcpy(a->sun_path, p->arg, n);
@@ -41,7 +42,7 @@ static int unix_connect(struct amp_port *p, int *fd, struct amp_error *err)
                    ? 0
                    : amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
     if (!S_ISSOCK(st.st_mode))
-        return amp_fail(err, AMP_CANTCREAT, "not_a_socket", "%s is not a socket", p->arg);
+        return amp_fail(err, AMP_CANTCREAT, not_a_socket, "%s is not a socket", p->arg);
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot make a socket for %s", p->spec);

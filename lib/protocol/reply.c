@@ -5,6 +5,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 const char *amp_reply_act_name(enum amp_reply_act act)
 {
     static const char *const names[] = {
@@ -36,7 +38,7 @@ static const char *protocol_title(enum amp_protocol p)
 int amp_reply_unsupported(const struct amp_view *of, const struct amp_reply_said *said,
                           const char *hint, struct amp_error *err)
 {
-    return amp_fail(err, AMP_NO, "unsupported_reply",
+    return amp_fail(err, AMP_NO, unsupported_reply,
                     "%s has no message that says '%s' about a %.*s%s%s",
                     protocol_title(of->protocol), amp_reply_act_name(said->act),
                     AMP_CLIP(of->type, 60), *hint ? ": " : "", hint);
@@ -44,7 +46,7 @@ int amp_reply_unsupported(const struct amp_view *of, const struct amp_reply_said
 
 int amp_reply_missing(const char *member, const char *hint, struct amp_error *err)
 {
-    return amp_fail(err, AMP_NO, "missing_field", "the answer needs %s: %s", member, hint);
+    return amp_fail(err, AMP_NO, missing_field, "the answer needs %s: %s", member, hint);
 }
 
 json_t *amp_reply_payload(const struct amp_reply_said *said)

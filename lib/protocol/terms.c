@@ -1,11 +1,12 @@
 /* The table of the protocols' terms: a row for each entry of AMP_PROTOCOL_LIST. */
 #include "protocol/terms.h"
 
+#include "base/codes.h"
 #include "protocol/question.h"
 
 static const struct amp_terms unknown = {
     .sender_at = "/from",
-    .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
+    .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(permission_denied)},
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .answer = amp_terms_record,
 };

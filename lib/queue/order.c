@@ -9,6 +9,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "queue/conflict/pairs.h"
 #include "queue/conflict/scopes.h"
@@ -617,7 +618,7 @@ int amp_order_pick(struct amp_order *o, const struct amp_order_want *want, struc
     const struct entry *e = entry_pick(o, want);
 
     if (want->n_types > TYPES_MAX)
-        return amp_fail(err, AMP_USAGE, "too_many_types", "a worker takes at most %d types",
+        return amp_fail(err, AMP_USAGE, too_many_types, "a worker takes at most %d types",
                         TYPES_MAX);
     *id = e ? amp_span_str(e->id) : AMP_SPAN("");
     return e != NULL;

@@ -3,6 +3,7 @@
 
 #include <strings.h>
 
+#include "base/codes.h"
 #include "queue/queue.h"
 
 /* AOP and AOF say a word, AMP a risk. */
@@ -20,7 +21,7 @@ int amp_priority_of_word(struct amp_span word, int64_t *out, struct amp_error *e
             *out = words[i].priority;
             return 0;
         }
-    return amp_fail(err, AMP_NO, "bad_priority",
+    return amp_fail(err, AMP_NO, bad_priority,
                     "\"%.*s\" is not a priority: critical, high, normal, medium or low",
                     AMP_CLIP(word, 40));
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 #define CONSUMER "queue" /* of submitted messages, to know one that comes again */
 
 #define EVER(as, key, member) AMP_REC_EVER(as, struct amp_queue_job, key, member)
@@ -95,8 +97,8 @@ static int claim_check(const struct amp_queue_step *st, const struct amp_queue_j
     if (st->worker && amp_queue_held(job->state) && amp_span_is(job->worker, st->worker) &&
         (!st->attempt || (st->attempt == job->attempts && st->seq == job->seq)))
         return 0;
-    return amp_fail(err, AMP_NO, "claim_lost", "job %.*s: %s does not have it",
-                    AMP_CLIP(job->id, 64), st->worker ? st->worker : "the caller");
+    return amp_fail(err, AMP_NO, claim_lost, "job %.*s: %s does not have it", AMP_CLIP(job->id, 64),
+                    st->worker ? st->worker : "the caller");
 }
 
 /* A member that a step changes: an empty text leaves it, "-" empties it. */
@@ -172,7 +174,7 @@ static int64_t due_of(const struct amp_queue_step *st, const struct amp_queue_jo
 
 static int refuse_duplicate(struct amp_span id, uint8_t state, struct amp_error *err)
 {
-    return amp_fail(err, AMP_NO, "duplicate_job", "an identical job, %.*s, is %s", AMP_CLIP(id, 64),
+    return amp_fail(err, AMP_NO, duplicate_job, "an identical job, %.*s, is %s", AMP_CLIP(id, 64),
                     amp_queue_fsm.states[state].name);
 }
 
@@ -214,7 +216,7 @@ static int job_check(void *rec, struct amp_subject_turn *t, struct amp_error *er
         return submit_check(with->submit, with->was, job, t->now->found, err);
     return t->now->found
                ? claim_check(with->step, job, err)
-               : amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(with->step->id, 64));
+               : amp_fail(err, AMP_NO, unknown_job, "no job %.*s", AMP_CLIP(with->step->id, 64));
 }
 
 static uint32_t facts_of(const void *rec, const struct amp_subject_turn *t)
@@ -287,7 +289,7 @@ int amp_queue_check(struct amp_store *s, const struct amp_queue_submit *q, struc
     if (in.id.n) {
         int seen = amp_store_seen(s, &in, err);
         if (seen == AMP_STORE_SEEN_OTHER)
-            return amp_fail(err, AMP_NO, "duplicate_msg_id",
+            return amp_fail(err, AMP_NO, duplicate_msg_id,
                             "another message with the id %.*s was submitted before",
                             AMP_CLIP(in.id, 200));
         if (seen != AMP_STORE_NOT_SEEN)

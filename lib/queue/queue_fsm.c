@@ -1,4 +1,5 @@
 /* A job in the queue: from its submission through claims and attempts to its end. */
+#include "base/codes.h"
 #include "queue/machine.h"
 
 #define S(x) AMP_QUEUE_##x
@@ -24,7 +25,7 @@ static const struct amp_fsm_row rows[] = {
      .event = E(EXPIRE),
      .to = S(FAILED),
      .effects = D(END),
-     .code = "deadline_passed"},
+     .code = AMP_CODE(deadline_passed)},
     {.from = S(QUEUED), .event = E(CANCEL), .to = S(CANCELLED), .effects = D(CANCEL) | D(END)},
 
     {.from = S(CLAIMED), .event = E(START), .to = S(RUNNING), .effects = D(START)},
@@ -56,7 +57,7 @@ static const struct amp_fsm_row rows[] = {
      .event = E(FORCE),
      .to = S(FAILED),
      .effects = D(FREE) | D(END),
-     .code = "forced_preemption"},
+     .code = AMP_CODE(forced_preemption)},
     {.from = S(PREEMPTING),
      .event = E(RELEASE),
      .to = S(CANCELLED),
@@ -85,7 +86,7 @@ static const struct amp_fsm_row rows[] = {
      .event = E(EXPIRE),
      .to = S(FAILED),
      .effects = D(END),
-     .code = "deadline_passed"},
+     .code = AMP_CODE(deadline_passed)},
     {.from = S(PARKED), .event = E(CANCEL), .to = S(CANCELLED), .effects = D(CANCEL) | D(END)},
 
     /* The record of an identical job that ended is used again. */

@@ -22,7 +22,7 @@ AMP_REC_TABLE(scope_rec, "a scope", struct amp_scope, scope_fields);
 
 static int refuse(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_NO, "bad_scope", "scope: %s", what);
+    return amp_fail(err, AMP_NO, bad_scope, "scope: %s", what);
 }
 
 /* A misspelled member must not mean "everything". */
@@ -35,7 +35,7 @@ static int members_check(const struct amp_tape *t, struct amp_error *err)
         while (i < n && !amp_tok_is(t, key, amp_span_str(scope_fields[i].key)))
             i++;
         if (i == n)
-            return amp_fail(err, AMP_NO, "bad_scope",
+            return amp_fail(err, AMP_NO, bad_scope,
                             "scope: \"%.*s\" is not repositories, branches, paths, resources or "
                             "exclusive",
                             AMP_CLIP(amp_tok_raw(t, key), 40));

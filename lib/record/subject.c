@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 static void *member_of(void *rec, uint32_t at)
 {
     return (char *)rec + at - 1;
@@ -38,7 +40,7 @@ static int record_read(const struct amp_subject *u, const struct amp_store_rec *
     int state = row->found ? state_find(u, row->state) : u->machine ? u->machine->initial : 0;
 
     if (state < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "%s has the unknown state %.*s",
+        return amp_fail(err, AMP_DATAERR, bad_record, "%s has the unknown state %.*s",
                         u->table->what, AMP_CLIP(row->state, 40));
     if (amp_rec_parse(u->table, row->found ? row->json : AMP_SPAN("{}"), mem, rec, err) < 0)
         return -1;

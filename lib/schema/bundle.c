@@ -2,6 +2,7 @@
  * under $defs with an absolute $id, so that references still find it. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "schema/compile/compiler.h"
 #include "schema/format/uri.h"
 
@@ -41,7 +42,7 @@ static int scan_file(const struct amp_schema_file *f, struct amp_tape *t, struct
     struct amp_json_fault fault;
     if (amp_tape_scan(t, f->text.p, f->text.n, &fault) == 0)
         return 0;
-    return amp_json_fail(err, AMP_INTERNAL, "bad_schema", f->path, &fault);
+    return amp_json_fail(err, AMP_INTERNAL, AMP_CODE(bad_schema), f->path, &fault);
 }
 
 /* Adds the schema of a reference. */
@@ -54,7 +55,7 @@ static int add_part(struct bundle *b, struct amp_span base, struct amp_span ref)
     const struct amp_schema_file *f = amp_schema_file_by_uri(amp_buf_span(&uri));
     b->by_uri = true;
     if (!f || b->n == PARTS_MOST)
-        return amp_fail(b->err, AMP_INTERNAL, "no_schema", "schema %.*s is not compiled in",
+        return amp_fail(b->err, AMP_INTERNAL, no_schema, "schema %.*s is not compiled in",
                         (int)uri.len, uri.data);
     for (unsigned i = 0; i < b->n; i++)
         if (b->part[i] == f)

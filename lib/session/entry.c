@@ -9,6 +9,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "session/private.h"
 #include "json/record.h"
 
@@ -53,7 +54,7 @@ static int record_read(const struct amp_store_rec *rec, struct amp_buf *mem,
         return -1;
     int type = type_find(r.type);
     if (type < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "an entry has the unknown type %.*s",
+        return amp_fail(err, AMP_DATAERR, bad_record, "an entry has the unknown type %.*s",
                         AMP_CLIP(r.type, 40));
     *out = (struct amp_session_entry){.seq = (uint64_t)r.seq,
                                       .type = (enum amp_session_entry_type)type,

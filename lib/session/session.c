@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "session/private.h"
 #include "json/record.h"
 
@@ -57,7 +58,7 @@ int amp_session_read(const struct amp_store_rec *rec, struct amp_buf *mem, struc
     int state = amp_fsm_state(&amp_session_fsm, rec->state);
 
     if (state < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a session has the unknown state %.*s",
+        return amp_fail(err, AMP_DATAERR, bad_record, "a session has the unknown state %.*s",
                         AMP_CLIP(rec->state, 40));
     if (amp_rec_parse(&session_rec, rec->json, mem, out, err) < 0)
         return -1;
@@ -158,7 +159,7 @@ static int order_note(struct update *u, struct amp_error *err)
     }
     if (!has) {
         if (n >= AMP_SESSION_JOINS_MOST)
-            return amp_fail(err, AMP_TEMPFAIL, "session_busy",
+            return amp_fail(err, AMP_TEMPFAIL, session_busy,
                             "session %.*s: %d TASKs have arrived and are not recorded yet",
                             AMP_CLIP(x->id, 100), AMP_SESSION_JOINS_MOST);
         u->after = x->last;
@@ -234,7 +235,7 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
         if (amp_session_read(now, &u->mem, &u->set, err) < 0)
             return -1;
     } else if (u->event != AMP_SESSION_EV_JOIN) {
-        return amp_fail(err, AMP_NO, "unknown_ref", "there is no session %.*s",
+        return amp_fail(err, AMP_NO, unknown_ref, "there is no session %.*s",
                         AMP_CLIP(u->change->session, 200));
     } else {
         u->set = *u->x;
@@ -285,7 +286,7 @@ static int same_check(const struct amp_session *was, const struct amp_session *x
             ? "workflow_pattern"
             : NULL;
 
-    return what ? amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION",
+    return what ? amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION,
                            "session.%s is not that of the earlier TASKs of session %.*s", what,
                            AMP_CLIP(x->id, 100))
                 : 0;

@@ -1,6 +1,7 @@
 /* The record of a TASK in a session: its delegation, the runs of its models, and its end. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "session/private.h"
 #include "json/record.h"
 
@@ -112,7 +113,7 @@ static int record_parse(struct amp_span json, struct amp_span word, uint64_t rev
     int state = amp_fsm_state(&amp_session_task_fsm, word);
 
     if (state < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a TASK has the unknown state %.*s",
+        return amp_fail(err, AMP_DATAERR, bad_record, "a TASK has the unknown state %.*s",
                         AMP_CLIP(word, 40));
     if (amp_rec_parse(&task_rec, json, mem, out, err) < 0)
         return -1;
@@ -285,11 +286,11 @@ static int enter_check(const struct update *u, struct amp_error *err)
     const struct amp_session_task *was = &u->set, *t = u->enters;
 
     if (!amp_span_eq(was->parent, t->parent))
-        return amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION",
+        return amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION,
                         "task.parent_task_id is not that of the earlier attempt at %.*s",
                         AMP_CLIP(t->id, 100));
     if (was->attempt >= t->attempt)
-        return amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION",
+        return amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION,
                         "task.attempt is %lld, but %.*s has had attempt %lld",
                         (long long)t->attempt, AMP_CLIP(t->id, 100), (long long)was->attempt);
     return 0;
@@ -308,11 +309,11 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
             return -1;
         state = u->set.state;
     } else if (!u->enters) {
-        return amp_fail(err, AMP_NO, "unknown_ref", "session %.*s has no TASK %.*s",
+        return amp_fail(err, AMP_NO, unknown_ref, "session %.*s has no TASK %.*s",
                         AMP_CLIP(p->session, 100), AMP_CLIP(p->task, 100));
     }
     if (p->attempt > 0 && u->set.attempt != p->attempt && !u->enters)
-        return amp_fail(err, AMP_NO, "changed", "attempt %lld at %.*s is the current one, not %lld",
+        return amp_fail(err, AMP_NO, changed, "attempt %lld at %.*s is the current one, not %lld",
                         (long long)u->set.attempt, AMP_CLIP(p->task, 100), (long long)p->attempt);
     if (amp_fsm_step(&amp_session_task_fsm, state, p->event,
                      u->enters && now->found ? AMP_SESSION_TASK_IF_LATER : 0, &r, err) < 0)

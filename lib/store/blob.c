@@ -15,6 +15,8 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
+
 static int blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err)
 {
     char path[80];
@@ -35,14 +37,14 @@ int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
     char path[80], sum[AMP_SHA256_MAX];
     size_t start = out->len;
     if (name.n != 64 || !amp_id_is_safe(name))
-        return amp_fail(err, AMP_IOERR, "log_damaged", "a frame names no blob");
+        return amp_fail(err, AMP_IOERR, log_damaged, "a frame names no blob");
     snprintf(path, sizeof path, "blob/%.64s", name.p);
     if (amp_file_read(s->dirfd, path, AMP_BLOB_MAX, out, err) < 0)
         return -1;
     amp_sha256_hex((struct amp_span){out->data + start, out->len - start}, sum);
     if (memcmp(sum, name.p, 64) != 0) {
         out->len = start;
-        return amp_fail(err, AMP_IOERR, "log_damaged", "%s is damaged", path);
+        return amp_fail(err, AMP_IOERR, log_damaged, "%s is damaged", path);
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "json/bytes.h"
 
 #define DIGEST     "sha256:"
@@ -76,9 +77,9 @@ static const char *part_digest(const struct amp_key *key, struct amp_span part,
 static int key_check(const struct amp_key *key, struct amp_error *err)
 {
     if (key->n == 0 || (key->n == 1 && key->part[0].n == 0))
-        return amp_fail(err, AMP_NO, "bad_id", "an id is empty");
+        return amp_fail(err, AMP_NO, bad_id, "an id is empty");
     if (strlen(key->kind) > AMP_KEY_KIND_MAX)
-        return amp_fail(err, AMP_INTERNAL, "bad_kind", "a kind's name is too long");
+        return amp_fail(err, AMP_INTERNAL, bad_kind, "a kind's name is too long");
     return 0;
 }
 
@@ -87,7 +88,7 @@ int amp_key_text(const struct amp_key *key, char out[AMP_KEY_MAX], struct amp_sp
 {
     if (key->text.n) {
         if (key->text.n >= AMP_KEY_MAX)
-            return amp_fail(err, AMP_NO, "bad_id", "a key of %zu bytes", key->text.n);
+            return amp_fail(err, AMP_NO, bad_id, "a key of %zu bytes", key->text.n);
         memcpy(out, key->text.p, key->text.n);
         out[key->text.n] = '\0';
         *text = (struct amp_span){out, key->text.n};
@@ -188,7 +189,7 @@ int amp_key_split(struct amp_span text, struct amp_buf *mem, struct amp_key *out
     *out = key;
     return 0;
 bad:
-    return amp_fail(err, AMP_IOERR, "log_damaged", "%.*s is not a key",
+    return amp_fail(err, AMP_IOERR, log_damaged, "%.*s is not a key",
                     (int)(text.n > 200 ? 200 : text.n), text.p);
 }
 

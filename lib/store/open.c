@@ -13,6 +13,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 #define ROOM (1 << 18) /* of the disk, for the index of a look */
 
 /* The directory must be accessible to its owner only. The mode of an existing directory is not
@@ -23,15 +25,15 @@ static int check_dir(const char *dir, int fd, struct amp_error *err)
     if (fstat(fd, &st) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat %s", dir);
     if (st.st_uid != geteuid())
-        return amp_fail(err, AMP_NOPERM, "state_not_ours", "%s belongs to another user", dir);
+        return amp_fail(err, AMP_NOPERM, state_not_ours, "%s belongs to another user", dir);
     if (amp_fs_is_network(fd))
-        return amp_fail(err, AMP_NOPERM, "state_network_fs",
+        return amp_fail(err, AMP_NOPERM, state_network_fs,
                         "%s is on a network file system, where locks and syncs are not reliable",
                         dir);
     if ((st.st_mode & 077) == 0)
         return 0;
     return amp_fail(
-        err, AMP_NOPERM, "state_permissions",
+        err, AMP_NOPERM, state_permissions,
         "%s is accessible to other users (mode %03o): chmod 700 it, or use a new directory", dir,
         (unsigned)st.st_mode & 0777);
 }
@@ -41,8 +43,7 @@ static int open_dir(const char *dir, bool read_only, struct amp_error *err)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT && read_only)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
-                        dir);
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s", dir);
     if (fd < 0 && errno == ENOENT) {
         if (amp_mkdirs(dir, 0700, err) < 0)
             return -1;
@@ -67,7 +68,7 @@ static int open_log_dir(struct amp_store *s, struct amp_error *err)
     }
     s->logfd = openat(s->dirfd, "log", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (s->logfd < 0 && s->opt.read_only && errno == ENOENT)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "%s has no log", s->dir);
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "%s has no log", s->dir);
     if (s->logfd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s/log", s->dir);
     return 0;
@@ -79,7 +80,7 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
     struct amp_error why;
     int fd = amp_file_open(s->logfd, name, flags | O_NOFOLLOW, 0600, &why);
     if (fd < 0 && s->opt.read_only && errno == ENOENT) /* another process is making the state */
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "%s has no log", s->dir);
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "%s has no log", s->dir);
     return fd < 0 ? amp_fail_again(err, AMP_CANTCREAT, s->dir, &why) : fd;
 }
 
@@ -144,7 +145,7 @@ static int settings_take(struct amp_store *s, const struct amp_tape *t, uint32_t
         if (tok != AMP_TOK_NONE &&
             (!amp_tok_real(t, tok, &v) || v < settings[i].least || v > settings[i].most))
             return amp_fail(
-                err, AMP_CONFIG, "config_invalid",
+                err, AMP_CONFIG, config_invalid,
                 "amp.json of the state directory: store.%s is a number from %.0f to %.0f",
                 settings[i].key, settings[i].least, settings[i].most);
         if (!*to)
@@ -166,7 +167,7 @@ static int settings_read(struct amp_store *s, struct amp_error *err)
         return -1;
     amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, text.data, text.len, &fault) < 0)
-        return amp_json_fail(err, AMP_CONFIG, "config_invalid",
+        return amp_json_fail(err, AMP_CONFIG, AMP_CODE(config_invalid),
                              "amp.json of the state directory is not JSON", &fault);
     return settings_take(s, &t, amp_tape_get(&t, 0, AMP_SPAN("store")), err);
 }
@@ -182,7 +183,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
         open_log_dir(s, err) < 0)
         return -1;
     if (!s->opt.read_only && is_archive(s->dirfd))
-        return amp_fail(err, AMP_NOPERM, "state_permissions",
+        return amp_fail(err, AMP_NOPERM, state_permissions,
                         "%s is an archive of amp-ack export: it is only read", s->dir);
     /* SQLite opens the index by its path, later. */
     if (!(s->real = realpath(s->dir, NULL)))
@@ -202,7 +203,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     s->index.wm = &s->wm;
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
-        return amp_fail(err, AMP_TEMPFAIL, "log_failed",
+        return amp_fail(err, AMP_TEMPFAIL, log_failed,
                         "a write to the log failed (see %s/log/FAILED); run amp-ack repair",
                         s->dir);
     return 0;

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 
 struct place {
@@ -102,7 +103,7 @@ static int entry_read(struct amp_store *s, const struct place *p, struct amp_fra
             *consumer = amp_frame_consumer(&f, i);
             return AMP_LOOK_FOUND;
         }
-    amp_fail(err, AMP_TEMPFAIL, "index_failed",
+    amp_fail(err, AMP_TEMPFAIL, index_failed,
              "the index has a wrong place for line %u of frame %llu", p->i,
              (unsigned long long)p->n);
     return AMP_LOOK_MISLED;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 
 static int absent_find(const struct amp_absent *a, struct amp_span key)
@@ -70,7 +71,7 @@ static int digest_read(struct amp_store *s, struct amp_place at, struct amp_span
     if (amp_frame_decode(frame, &head, &s->check, &f, err) < 0)
         return -1;
     if (!amp_span_eq(f.in_id, id) || !amp_span_eq(f.in_consumer, consumer)) {
-        amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for an input");
+        amp_fail(err, AMP_TEMPFAIL, index_failed, "the index has a wrong place for an input");
         return AMP_LOOK_MISLED;
     }
     amp_span_copy(f.in_sum, sum, AMP_DIGEST_MAX);
@@ -109,7 +110,7 @@ static int record_load(struct amp_store *s, struct amp_span key, const struct am
         amp_buf_reset(full);
     if (amp_log_frame(&s->log, row->at, &frame, &head, err) < 0 || !amp_frame_is_of(frame, key) ||
         (uint64_t)row->joff + row->jlen > frame.n) {
-        amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for %.*s",
+        amp_fail(err, AMP_TEMPFAIL, index_failed, "the index has a wrong place for %.*s",
                  (int)(key.n > 200 ? 200 : key.n), key.p);
         return AMP_LOOK_MISLED;
     }
@@ -201,9 +202,9 @@ static int bounds_make(const char *kind, struct amp_span prefix, struct bounds *
 {
     size_t n = strlen(kind);
     if (n > AMP_KEY_KIND_MAX)
-        return amp_fail(err, AMP_INTERNAL, "bad_kind", "a kind's name is too long");
+        return amp_fail(err, AMP_INTERNAL, bad_kind, "a kind's name is too long");
     if (prefix.n > AMP_KEY_PART_MAX)
-        return amp_fail(err, AMP_INTERNAL, "bad_prefix", "a prefix of keys is too long");
+        return amp_fail(err, AMP_INTERNAL, bad_prefix, "a prefix of keys is too long");
     memcpy(b->text[0], kind, n);
     b->text[0][n++] = '.';
     if (prefix.n)

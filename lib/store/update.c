@@ -7,6 +7,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "base/trace.h"
 
 /* BLAKE2b-256 is three times as fast as SHA-256. Old logs have SHA-256 sums, without a prefix. */
@@ -44,8 +45,8 @@ static int check_input(const struct amp_store_input *input, struct amp_error *er
 {
     if (input && (!input->id.n || input->id.n >= AMP_KEY_MAX || !input->consumer ||
                   strlen(input->consumer) >= AMP_KEY_MAX))
-        return amp_fail(err, AMP_NO, "bad_id", "an id of %zu bytes; 1 to %d can be kept",
-                        input->id.n, AMP_KEY_MAX - 1);
+        return amp_fail(err, AMP_NO, bad_id, "an id of %zu bytes; 1 to %d can be kept", input->id.n,
+                        AMP_KEY_MAX - 1);
     return 0;
 }
 
@@ -67,16 +68,17 @@ static int check_change(struct amp_store *s, const struct amp_store_change *c,
 {
     struct amp_json_fault fault;
     if (!c->to || !*c->to || strlen(c->to) > AMP_STATE_MAX)
-        return amp_fail(err, AMP_INTERNAL, "bad_change", "a state's name has 1 to %d bytes",
+        return amp_fail(err, AMP_INTERNAL, bad_change, "a state's name has 1 to %d bytes",
                         AMP_STATE_MAX);
     if (c->remove)
         return 0;
     if (c->json.n && memchr(c->json.p, '\n', c->json.n))
-        return amp_fail(err, AMP_INTERNAL, "bad_change", "a record must be on one line");
+        return amp_fail(err, AMP_INTERNAL, bad_change, "a record must be on one line");
     if (amp_tape_scan(&s->check.tape, c->json.p, c->json.n, &fault) != 0)
-        return amp_json_fail(err, AMP_INTERNAL, "bad_change", "a record is not JSON", &fault);
+        return amp_json_fail(err, AMP_INTERNAL, AMP_CODE(bad_change), "a record is not JSON",
+                             &fault);
     if (s->check.tape.tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_INTERNAL, "bad_change", "a record is a JSON object");
+        return amp_fail(err, AMP_INTERNAL, bad_change, "a record is a JSON object");
     return 0;
 }
 
@@ -136,7 +138,7 @@ static int key_update(struct amp_store *s, struct amp_span key, struct amp_span 
         if (rc < 0)
             return -1;
         if (rc == AMP_STORE_SEEN_OTHER)
-            return amp_fail(err, AMP_NO, "duplicate_msg_id",
+            return amp_fail(err, AMP_NO, duplicate_msg_id,
                             "the id %.*s is already used by another message",
                             (int)(input->id.n > 200 ? 200 : input->id.n), input->id.p);
         if (rc == AMP_STORE_SEEN) {
@@ -181,7 +183,7 @@ int amp_store_update(struct amp_store *s, struct amp_key key, const struct amp_s
     enum amp_store_outcome what = AMP_STORE_UNCHANGED;
     bool own;
     if (s->opt.read_only)
-        return amp_fail(err, AMP_INTERNAL, "read_only", "an update of a read-only store");
+        return amp_fail(err, AMP_INTERNAL, read_only, "an update of a read-only store");
     if (amp_key_text(&key, mem, &text, err) < 0 || check_input(input, err) < 0)
         return -1;
     amp_buf_init(&parts, SIZE_MAX / 2);

@@ -13,6 +13,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "task/record.h"
 #include "task/task.h"
 #include "json/record.h"
@@ -39,7 +40,7 @@ static int count_apply(void *ctx, const struct amp_store_rec *now, struct amp_st
                       err) < 0)
         return -1;
     if (++w->counter.last > 999)
-        return amp_fail(err, AMP_NO, "id_space_full", "all 999 task ids of this year are used");
+        return amp_fail(err, AMP_NO, id_space_full, "all 999 task ids of this year are used");
     amp_buf_reset(w->json);
     if (amp_rec_write(&counter_rec, &w->counter, w->json, err) < 0)
         return -1;
@@ -99,7 +100,7 @@ int amp_task_next_id(struct amp_store *s, int64_t now_ms, int64_t *last, char ou
         *last = c.last;
     do {
         if (++*last > 999)
-            return amp_fail(err, AMP_NO, "id_space_full", "all 999 task ids of this year are used");
+            return amp_fail(err, AMP_NO, id_space_full, "all 999 task ids of this year are used");
         snprintf(out, AMP_TASK_ID_MAX, "T-%.4s-%03d", time, (int)*last);
         if (s && amp_store_get(s, AMP_KEY(AMP_TASK_KIND, amp_span_str(out)), &rec, err) < 0)
             return -1;
@@ -142,7 +143,7 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
     char name[AMP_TASK_ID_MAX + 8];
     amp_buf_init(&path, 8192);
     if (task_id.n >= AMP_TASK_ID_MAX || !amp_id_is_safe(task_id))
-        return amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is not a file name");
+        return amp_fail(err, AMP_DATAERR, bad_task_id, "a task id that is not a file name");
     if (amp_buf_fmt(&path, err, "%s/tasks", amp_store_dir(s)) < 0 ||
         amp_mkdirs(path.data, 0700, err) < 0)
         return -1;

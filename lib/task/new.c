@@ -11,6 +11,7 @@
 
 #include <amp/protocol/protocol.h>
 
+#include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "protocol/amp/compose.h"
 #include "task/task.h"
@@ -33,7 +34,7 @@ static int at_member(struct amp_new_fault *at, const char *fmt, ...)
 static int fail_at(struct amp_new_fault *at, const char *pointer, const char *what,
                    struct amp_error *err)
 {
-    amp_fail(err, AMP_DATAERR, "bad_task", "%s", what);
+    amp_fail(err, AMP_DATAERR, bad_task, "%s", what);
     return at_member(at, "%s", pointer);
 }
 
@@ -61,8 +62,8 @@ static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *e
         return at_member(at, "/repo");
     }
     if (!amp_new_is_repo(real)) {
-        amp_fail(err, AMP_DATAERR, "repo_not_git",
-                 "%s is not the top directory of a git repository", real);
+        amp_fail(err, AMP_DATAERR, repo_not_git, "%s is not the top directory of a git repository",
+                 real);
         return at_member(at, "/repo");
     }
     errno = 0;
@@ -80,7 +81,7 @@ static int check_branch(const json_t *task, const struct amp_new_options *opt,
         return fail_at(at, "/branch", "a branch is required", err);
     if (!amp_branch_is_protected(amp_span_str(branch), opt->protected_))
         return 0;
-    amp_fail(err, AMP_NOPERM, "branch_violation",
+    amp_fail(err, AMP_NOPERM, branch_violation,
              "\"%s\" is a protected branch: use another one, such as fix/NAME", branch);
     return at_member(at, "/branch");
 }
@@ -100,7 +101,7 @@ static int check_base(const json_t *task, const struct amp_new_options *opt,
         *err = why;
         return -1;
     }
-    amp_fail(err, AMP_DATAERR, "bad_base",
+    amp_fail(err, AMP_DATAERR, bad_base,
              "\"%s\" is not a commit of %s: expected a branch, a tag or a commit", base, repo);
     return at_member(at, "/base");
 }
@@ -134,7 +135,7 @@ static json_t *texts_of(json_t *task, const char *key, struct amp_new_fault *at,
         i++;
     if (json_is_array(v) && i == json_array_size(v))
         return v;
-    amp_fail(err, AMP_DATAERR, "bad_task", "expected %s",
+    amp_fail(err, AMP_DATAERR, bad_task, "expected %s",
              json_is_array(v) ? "a text" : "a list of texts");
     if (json_is_array(v))
         at_member(at, "/%s/%zu", key, i);
@@ -158,10 +159,10 @@ static int fill_part(const json_t *s, const char *task_id, struct parts *p, size
     int len = *given ? snprintf(p->id[i], sizeof p->id[i], "%s", given)
                      : snprintf(p->id[i], sizeof p->id[i], "%s-S%zu", task_id, i + 1);
     if (!words || !*words)
-        return amp_fail(err, AMP_DATAERR, "bad_task",
+        return amp_fail(err, AMP_DATAERR, bad_task,
                         "a subtask has no description: expected a text, or an object with one");
     if (len < 0 || (size_t)len >= sizeof p->id[i])
-        return amp_fail(err, AMP_DATAERR, "bad_task", "a subtask_id has at most %zu bytes",
+        return amp_fail(err, AMP_DATAERR, bad_task, "a subtask_id has at most %zu bytes",
                         sizeof p->id[i] - 1);
     p->v[i] = (struct amp_dispatch_part){
         p->id[i], words, o ? json_integer_value(json_object_get(o, "estimated_lines")) : 0};
@@ -176,7 +177,7 @@ static int fill_parts(const json_t *task, const char *task_id, struct parts *p,
     if (list && !json_is_array(list))
         return fail_at(at, "/subtasks", "expected a list of texts or objects", err);
     if (n > PARTS_MAX) {
-        amp_fail(err, AMP_DATAERR, "bad_task", "%zu subtasks: expected at most %d", n, PARTS_MAX);
+        amp_fail(err, AMP_DATAERR, bad_task, "%zu subtasks: expected at most %d", n, PARTS_MAX);
         return at_member(at, "/subtasks");
     }
     p->n = n ? n : 1;
@@ -220,7 +221,7 @@ static void first_error(void *ctx, const struct amp_finding *f)
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, 4096);
     if (amp_finding_sentence(f, true, &text, b->err) == 0)
-        amp_fail(b->err, AMP_DATAERR, f->code, "%.*s", (int)text.len, text.data);
+        amp_fail_text(b->err, AMP_DATAERR, f->code, "%.*s", (int)text.len, text.data);
     if (strncmp(p, payload, sizeof payload - 1) == 0)
         p += sizeof payload - 1;
     at_member(b->at, "%s", strcmp(p, "/tech_constraints/base") == 0 ? "/base" : p);
@@ -300,7 +301,7 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
         return fail_at(at, "/description", "a description is required", err);
     const json_t *criteria = json_object_get(task, "acceptance_criteria");
     if (!criteria || (json_is_array(criteria) && json_array_size(criteria) == 0)) {
-        amp_fail(err, AMP_DATAERR, "empty_acceptance_criteria",
+        amp_fail(err, AMP_DATAERR, empty_acceptance_criteria,
                  "at least one acceptance criterion is required");
         return at_member(at, "/acceptance_criteria");
     }

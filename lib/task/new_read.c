@@ -23,6 +23,7 @@
 #include <amp/base/num.h>
 #include <amp/json/tape.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "task/new.h"
 
@@ -87,7 +88,7 @@ static int fail_line(const struct reading *r, const char *what, struct amp_error
 {
     if (!r->wanted)
         *r->found = r->line;
-    return amp_fail(err, AMP_DATAERR, "bad_task", "%s", what);
+    return amp_fail(err, AMP_DATAERR, bad_task, "%s", what);
 }
 
 static int set_text(json_t *o, const char *key, struct amp_span s)
@@ -262,7 +263,7 @@ json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_
     if (amp_json_fault_is_memory(&fault))
         amp_fail_memory(err);
     else
-        amp_fail(err, AMP_DATAERR, "bad_task", "%s", fault.what);
+        amp_fail(err, AMP_DATAERR, bad_task, "%s", fault.what);
     return NULL;
 }
 

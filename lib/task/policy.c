@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 static const struct amp_result_rule default_results[] = {
     {AMP_COMPLETION_PARTIAL, "*permission*", 0, AMP_RESULT_ESCALATE, "permission_denied"},
     {AMP_COMPLETION_FAILED, "*permission*", 0, AMP_RESULT_ESCALATE, "permission_denied"},
@@ -35,7 +37,7 @@ void amp_task_policy_default(struct amp_task_policy *p)
 
 static int value_refuse(struct amp_error *err, const char *key, const char *expected)
 {
-    return amp_fail(err, AMP_CONFIG, "bad_value", "%s in the configuration: expected %s", key,
+    return amp_fail(err, AMP_CONFIG, bad_value, "%s in the configuration: expected %s", key,
                     expected);
 }
 
@@ -47,7 +49,7 @@ static int get_int(const json_t *o, const char *key, const char *name, int64_t m
     if (!v)
         return 0;
     if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
-        return amp_fail(err, AMP_CONFIG, "bad_value",
+        return amp_fail(err, AMP_CONFIG, bad_value,
                         "%s in the configuration: expected an integer from %lld to %lld", name,
                         (long long)min, (long long)max);
     *out = json_integer_value(v);

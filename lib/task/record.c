@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/amp/compose.h"
 #include "json/record.h"
 
@@ -242,7 +243,7 @@ int amp_task_read(struct amp_task *t, const struct amp_store_rec *rec, struct am
         return amp_task_init(t, id, err);
     int state = amp_fsm_state(&amp_task_fsm, rec->state);
     if (state < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a task's record has no usable state");
+        return amp_fail(err, AMP_DATAERR, bad_record, "a task's record has no usable state");
     if (amp_rec_parse(&task_rec, rec->json, &mem, &n, err) < 0)
         return -1;
     n.state = (uint8_t)state;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "task/record.h"
 
 #define RECORD_MAX ((size_t)16 << 20)
@@ -121,7 +122,7 @@ static int suspend_apply(struct amp_task *t, const void *arg, struct amp_error *
     if (amp_task_ended(t->state))
         return 1;
     if (!amp_span_copy(a->ref, ref, sizeof ref) || !*ref)
-        return amp_fail(err, AMP_DATAERR, "bad_value", "a suspension needs its escalation's id");
+        return amp_fail(err, AMP_DATAERR, bad_value, "a suspension needs its escalation's id");
     size_t before = json_array_size(t->open);
     const struct amp_task_asked asked = {
         .ref = ref, .type = a->type ? a->type : "unknown", .severity = "critical"};
@@ -164,15 +165,15 @@ static int claim_apply(struct amp_task *t, const void *arg, struct amp_error *er
 {
     const struct amp_task_claim *a = arg;
     if (amp_task_is_suspended(t))
-        return amp_fail(err, AMP_NO, "suspended", "task %s is suspended by %s", t->id,
+        return amp_fail(err, AMP_NO, suspended, "task %s is suspended by %s", t->id,
                         t->suspended.ref);
     if (t->n_parts == 0)
         return 1;
     if (amp_task_ended(t->state))
-        return amp_fail(err, AMP_NO, "terminal", "task %s is %s", t->id,
+        return amp_fail(err, AMP_NO, terminal, "task %s is %s", t->id,
                         amp_task_fsm.states[t->state].name);
     if (a->dispatch_ref.n && !is_current(t, a->dispatch_ref))
-        return amp_fail(err, AMP_NO, "stale_dispatch",
+        return amp_fail(err, AMP_NO, stale_dispatch,
                         "task %s has a newer dispatch than the one taken", t->id);
     if (amp_task_lists(t->agents, a->agent))
         return 1;

@@ -51,13 +51,13 @@ static int take_existing(const struct amp_git_worktree *w, const struct amp_bind
                          struct amp_error *err)
 {
     if (w->main)
-        return amp_fail(err, AMP_NOPERM, "permission_denied", "%s: the main worktree", w->path);
+        return amp_fail(err, AMP_NOPERM, permission_denied, "%s: the main worktree", w->path);
     if (w->locked)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: the worktree is locked", w->path);
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: the worktree is locked", w->path);
     if (w->agent[0] && strcmp(w->agent, spec->agent) != 0)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: bound to %s", w->path, w->agent);
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: bound to %s", w->path, w->agent);
     if (spec->branch && strcmp(w->branch, spec->branch) != 0)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: is on %s, not on %s", w->path,
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: is on %s, not on %s", w->path,
                         w->branch[0] ? w->branch : "no branch", spec->branch);
     /* An agent's own worktree keeps its marker if this bind names no branch. */
     if (w->agent[0] && !spec->branch)
@@ -120,7 +120,7 @@ static int check_visitor(struct amp_store *s, const struct amp_bind_spec *spec,
         return -1;
     int held = amp_binding_holder(s, real, spec->agent, true, holder, err);
     if (held > 0)
-        amp_fail(err, AMP_NO, "worktree_locked", "%s: %s has switched to it", real, holder);
+        amp_fail(err, AMP_NO, worktree_locked, "%s: %s has switched to it", real, holder);
     return held ? -1 : 0;
 }
 
@@ -141,18 +141,18 @@ static enum amp_bind_reason reason_of(const struct amp_error *err)
         const char *code;
         enum amp_bind_reason reason;
     } table[] = {
-        {"worktree_not_found", AMP_BIND_WORKTREE_NOT_FOUND},
-        {"repo_not_git", AMP_BIND_WORKTREE_NOT_FOUND},
-        {"unknown_revision", AMP_BIND_WORKTREE_NOT_FOUND},
-        {"branch_violation", AMP_BIND_PERMISSION_DENIED},
-        {"permission_denied", AMP_BIND_PERMISSION_DENIED},
-        {"path_escape", AMP_BIND_PERMISSION_DENIED},
-        {"repo_not_owned", AMP_BIND_PERMISSION_DENIED},
+        {AMP_CODE(worktree_not_found), AMP_BIND_WORKTREE_NOT_FOUND},
+        {AMP_CODE(repo_not_git), AMP_BIND_WORKTREE_NOT_FOUND},
+        {AMP_CODE(unknown_revision), AMP_BIND_WORKTREE_NOT_FOUND},
+        {AMP_CODE(branch_violation), AMP_BIND_PERMISSION_DENIED},
+        {AMP_CODE(permission_denied), AMP_BIND_PERMISSION_DENIED},
+        {AMP_CODE(path_escape), AMP_BIND_PERMISSION_DENIED},
+        {AMP_CODE(repo_not_owned), AMP_BIND_PERMISSION_DENIED},
         {"eacces", AMP_BIND_PERMISSION_DENIED},
         {"eperm", AMP_BIND_PERMISSION_DENIED},
-        {"worktree_locked", AMP_BIND_WORKTREE_LOCKED},
-        {"branch_checked_out", AMP_BIND_WORKTREE_LOCKED},
-        {"git_locked", AMP_BIND_WORKTREE_LOCKED},
+        {AMP_CODE(worktree_locked), AMP_BIND_WORKTREE_LOCKED},
+        {AMP_CODE(branch_checked_out), AMP_BIND_WORKTREE_LOCKED},
+        {AMP_CODE(git_locked), AMP_BIND_WORKTREE_LOCKED},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(err->code, table[i].code) == 0)
@@ -231,11 +231,11 @@ static int command_run(const char *worktree, const struct amp_prepare *p, struct
     if (end.exited && end.exit_code == 0)
         return 0;
     if (p->stop && *p->stop)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "the post-create command was stopped");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "the post-create command was stopped");
     if (end.timed_out)
-        return amp_fail(err, AMP_NO, "post_create_failed",
+        return amp_fail(err, AMP_NO, post_create_failed,
                         "the post-create command did not end in %lld ms", (long long)p->command_ms);
-    return amp_fail(err, AMP_NO, "post_create_failed",
+    return amp_fail(err, AMP_NO, post_create_failed,
                     "the post-create command ended with %s %d: fix it and bind again",
                     end.exited ? "status" : "signal", end.exited ? end.exit_code : end.signal);
 }
@@ -269,8 +269,7 @@ static int worktree_lock(const char *worktree, int *fd, struct amp_error *err)
     if (lock < 0)
         return -1;
     if (amp_lock(lock, 0, &why) < 0)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: another process works there",
-                        worktree);
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: another process works there", worktree);
     *fd = lock;
     lock = -1;
     return 0;
@@ -299,11 +298,11 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
                                     .input = spec->input};
     struct amp_error failed, late;
     if (!amp_id_is_safe(amp_span_str(spec->agent)))
-        return amp_fail(err, AMP_USAGE, "bad_value", "%s: not a name for an agent", spec->agent);
+        return amp_fail(err, AMP_USAGE, bad_value, "%s: not a name for an agent", spec->agent);
     if (amp_binding_get(s, spec->agent, &now, err) < 0)
         return -1;
     if (now.state == AMP_BINDING_SWITCH_PENDING || now.state == AMP_BINDING_BOUND_NON_HOME)
-        return amp_fail(err, AMP_NO, "illegal_transition", "%s: %s: unbind first", spec->agent,
+        return amp_fail(err, AMP_NO, illegal_transition, "%s: %s: unbind first", spec->agent,
                         amp_binding_fsm.states[now.state].name);
     /* A retry may run elsewhere. */
     if (!spec->misplaced && amp_path_canonical(spec->repo, step.with.repo, NULL) < 0)
@@ -322,7 +321,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         if (amp_path_canonical(spec->path, real, err) < 0)
             return -1;
         if (strcmp(real, now.worktree) != 0)
-            return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is already bound to %s",
+            return amp_fail(err, AMP_NOPERM, permission_denied, "%s is already bound to %s",
                             spec->agent, now.worktree);
     }
     if (now.state == AMP_BINDING_BIND_FAILED && binding_is_other(&now, spec)) {
@@ -394,7 +393,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
     if (known < 0)
         return -1;
     if (!known && spec->remove)
-        return amp_fail(err, AMP_NO, "worktree_unknown",
+        return amp_fail(err, AMP_NO, worktree_unknown,
                         "%s: not removed: a worktree of %s, not of this repository", now.worktree,
                         now.repo);
     if (bound && known && amp_switch_leave(g, &now, err) < 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 #include "worktree/binding.h"
 #include "json/record.h"
 
@@ -55,7 +56,7 @@ static int binding_read(const struct amp_store_rec *rec, const char *agent, stru
         return -1;
     int state = rec->found ? amp_fsm_state(&amp_binding_fsm, rec->state) : AMP_BINDING_UNBOUND;
     if (state < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "binding.%s has an unknown state", agent);
+        return amp_fail(err, AMP_DATAERR, bad_record, "binding.%s has an unknown state", agent);
     amp_span_copy(amp_span_str(agent), out->agent, sizeof out->agent);
     out->found = rec->found;
     out->state = (uint8_t)state;
@@ -232,7 +233,7 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
         return 1;
     }
     if (step->event == AMP_BINDING_EV_BIND && b.state == AMP_BINDING_BOUND_HOME && !same)
-        return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is already bound to %s",
+        return amp_fail(err, AMP_NOPERM, permission_denied, "%s is already bound to %s",
                         step->agent, b.worktree);
     if (amp_fsm_step(&amp_binding_fsm, b.state, (uint8_t)step->event,
                      same ? AMP_BINDING_IF_SAME : 0, &r, err))
@@ -270,7 +271,7 @@ static int step_check(struct amp_store *s, const struct amp_binding_step *step,
                                                                       : "";
     int held = *path ? amp_binding_holder(s, path, step->agent, false, holder, err) : 0;
     if (held > 0)
-        amp_fail(err, AMP_NO, "worktree_locked", "%s: held by %s", path, holder);
+        amp_fail(err, AMP_NO, worktree_locked, "%s: held by %s", path, holder);
     return held ? -1 : 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worktree/hooks.h"
 #include "worktree/push.h"
 #include "worktree/worktree.h"
@@ -65,7 +66,7 @@ int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct 
     memcpy(h.common, info.common, sizeof h.common);
     int n = snprintf(h.dir, sizeof h.dir, "%s/hooks", info.common);
     if (n < 0 || (size_t)n >= sizeof h.dir)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", info.common);
+        return amp_fail(err, AMP_USAGE, bad_path, "%s: too long", info.common);
     struct stat st;
     h.linked = !dir && lstat(h.dir, &st) == 0 && S_ISLNK(st.st_mode);
     if (dir && amp_path_canonical(dir, h.dir, err) < 0)
@@ -122,7 +123,7 @@ static int place_link(int dirfd, const struct steps *s, const char *name, struct
     }
     if (file_exists(dirfd, name)) {
         if (file_exists(dirfd, kept))
-            return amp_fail(err, AMP_CONFIG, "hook_conflict",
+            return amp_fail(err, AMP_CONFIG, hook_conflict,
                             "%s/%s: not the guard, and %s exists as well: remove one", h->dir, name,
                             kept);
         if (renameat(dirfd, name, dirfd, kept) != 0)
@@ -169,12 +170,12 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
     AMP_BUF struct amp_buf bytes = {0};
     amp_buf_init(&bytes, PROGRAM_MAX + 1);
     if (h->foreign[0])
-        return amp_fail(err, AMP_CONFIG, "foreign_hooks_path",
+        return amp_fail(err, AMP_CONFIG, foreign_hooks_path,
                         "core.hooksPath leads git to %s: unset it, or install there with "
                         "--hooks-dir",
                         h->foreign);
     if (h->linked)
-        return amp_fail(err, AMP_CONFIG, "linked_hooks",
+        return amp_fail(err, AMP_CONFIG, linked_hooks,
                         "%s is a symbolic link, and other repositories may use what it leads to: "
                         "make it a directory, or install there with --hooks-dir",
                         h->dir);
@@ -250,7 +251,7 @@ int amp_hooks_override(const struct amp_hooks *h, const struct amp_hook_override
     amp_buf_init(&text, 1024);
     snprintf(dir, sizeof dir, "%s/amp", h->common);
     if (strpbrk(o->branch, "\n ") || strpbrk(o->agent, "\n "))
-        return amp_fail(err, AMP_USAGE, "bad_value", "a name with white space");
+        return amp_fail(err, AMP_USAGE, bad_value, "a name with white space");
     if (amp_buf_fmt(&text, err, "amp-override 1\nbranch %s\nagent %s\nuntil %lld\nid %s\n",
                     o->branch, o->agent, (long long)o->until_ms, o->id) < 0)
         return -1;
@@ -413,8 +414,8 @@ static void check_policy(struct check *c)
         finding_report(c, AMP_HOOK_ERROR, "policy_missing", c->h->common, "amp/" AMP_RULE_FILE,
                        "no policy: only main and master are protected");
     else if (amp_rule_load(&rule, fd, &err))
-        finding_report(c, AMP_HOOK_ERROR, "bad_guard_policy", c->h->common, "amp/" AMP_RULE_FILE,
-                       err.what);
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(bad_guard_policy), c->h->common,
+                       "amp/" AMP_RULE_FILE, err.what);
     else if (!rule.server_all)
         check_pushes(c);
     if (fd >= 0 && faccessat(fd, "amp/" AMP_OVERRIDE, F_OK, 0) == 0)
@@ -439,7 +440,7 @@ int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *
             "core.hooksPath is relative: in each worktree git looks below that worktree, where "
             "its agent can change the hooks; make it an absolute path");
     if (h->foreign[0] && (dirfd < 0 || faccessat(dirfd, AMP_HOOK_PROGRAM, F_OK, 0) != 0)) {
-        finding_report(&c, AMP_HOOK_ERROR, "foreign_hooks_path", h->foreign, "",
+        finding_report(&c, AMP_HOOK_ERROR, AMP_CODE(foreign_hooks_path), h->foreign, "",
                        "core.hooksPath leads git here: the guard does not run");
         return c.errors;
     }

@@ -8,6 +8,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worktree/push.h"
 #include "worktree/rule.h"
 
@@ -28,7 +29,7 @@ int amp_marker_put(const char *gitdir, const char *agent, const char *branch, co
         return had;
     if (amp_rule_agent(NULL, fd, name, sizeof name) && strcmp(name, agent) == 0)
         return amp_file_write_atomic(fd, AMP_AGENT_MARKER, 0644, amp_buf_span(&text), err);
-    return amp_fail(err, AMP_NO, "worktree_locked", "%s: the worktree of another agent", gitdir);
+    return amp_fail(err, AMP_NO, worktree_locked, "%s: the worktree of another agent", gitdir);
 }
 
 int amp_marker_drop(const char *gitdir, const char *agent, struct amp_error *err)

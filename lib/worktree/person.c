@@ -11,6 +11,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/process/process.h"
 #include "worktree/rule.h"
 
@@ -225,7 +226,7 @@ int amp_person_or_self(char *const *envp, const char *name, const char *act, str
     if (!amp_agent_calls(envp, &c) || (name && strcmp(c.name, name) == 0) ||
         (slash && strcmp(c.name, slash + 1) == 0))
         return 0;
-    amp_fail(err, AMP_NOPERM, "permission_denied",
+    amp_fail(err, AMP_NOPERM, permission_denied,
              "only people%s may %s; the caller is the agent \"%s\" (%s)",
              name ? " and the agent itself" : "", act, c.name, c.how);
     refusal_report(envp, err);

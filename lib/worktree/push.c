@@ -13,6 +13,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worktree/rule.h"
 
 #define CONFIG_MAX   (4u << 20)
@@ -47,7 +48,7 @@ static int file_replace(int dirfd, const char *name, const char *temporary, stru
     AMP_CLOSE int fd = openat(dirfd, temporary,
                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode & 07777);
     if (fd < 0 && errno == EEXIST)
-        return amp_fail(err, AMP_CONFIG, "git_locked",
+        return amp_fail(err, AMP_CONFIG, git_locked,
                         "%s exists: another git runs, or one crashed and left it", temporary);
     if (fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", temporary);
@@ -120,7 +121,7 @@ int amp_push_set(const char *worktree, bool allowed, struct amp_error *err)
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
         text[--n] = '\0';
     if (strncmp(text, head, strlen(head)) != 0)
-        return amp_fail(err, AMP_NO, "worktree_unknown", "%s: not a linked worktree", worktree);
+        return amp_fail(err, AMP_NO, worktree_unknown, "%s: not a linked worktree", worktree);
     const char *gitdir = text + strlen(head) - 1;
     AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || faccessat(fd, AMP_AGENT_MARKER, F_OK, AT_SYMLINK_NOFOLLOW) != 0)

@@ -9,6 +9,7 @@
 #include <amp/base/num.h>
 #include <amp/protocol/protocol.h>
 
+#include "base/codes.h"
 #include "worktree/rule.h"
 
 #define HEADS "refs/heads/"
@@ -21,7 +22,7 @@ void amp_rule_default(struct amp_rule *r)
 
 static int bad_line(struct amp_error *err, int line, const char *what)
 {
-    return amp_fail(err, AMP_CONFIG, "bad_guard_policy", "the guard's policy, line %d: %s", line,
+    return amp_fail(err, AMP_CONFIG, bad_guard_policy, "the guard's policy, line %d: %s", line,
                     what);
 }
 
@@ -171,7 +172,7 @@ int amp_rule_load(struct amp_rule *r, int common_fd, struct amp_error *err)
         return 0;
     }
     if (n < 0 && errno == EINVAL)
-        return amp_fail(err, AMP_CONFIG, "not_a_file",
+        return amp_fail(err, AMP_CONFIG, not_a_file,
                         "the guard's policy amp/" AMP_RULE_FILE " is not a regular file");
     if (n < 0)
         return amp_fail_errno(err, AMP_CONFIG, "cannot read the guard's policy");
@@ -243,11 +244,11 @@ const char *amp_rule_code(enum amp_rule_verdict v)
 {
     switch (v) {
     case AMP_RULE_REFUSE:
-        return "branch_violation";
+        return AMP_CODE(branch_violation);
     case AMP_RULE_REFUSE_ROLE:
-        return "branch_not_of_role";
+        return AMP_CODE(branch_not_of_role);
     case AMP_RULE_REFUSE_BOUND:
-        return "branch_not_bound";
+        return AMP_CODE(branch_not_bound);
     case AMP_RULE_ALLOW:
     case AMP_RULE_NOOP:
     case AMP_RULE_PRUNE:

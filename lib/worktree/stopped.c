@@ -8,6 +8,8 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
+
 #define PLACE "amp/" AMP_STOPPED_FILE
 
 /* The rest of the line after "NAME " if it begins so. */
@@ -31,7 +33,7 @@ int amp_stopped_is(int common, const char *agent, char *why, size_t size, struct
     amp_buf_init(&text, AMP_STOPPED_MAX + 1);
     if (amp_file_read(common, PLACE, AMP_STOPPED_MAX, &text, err) < 0 ||
         !amp_span_starts(amp_buf_span(&text), AMP_STOPPED_HEAD))
-        return amp_fail(err, AMP_CONFIG, "bad_suspended",
+        return amp_fail(err, AMP_CONFIG, bad_suspended,
                         "amp/" AMP_STOPPED_FILE " of the repository cannot be read");
     for (size_t at = strlen(AMP_STOPPED_HEAD); at < text.len;) {
         const char *p = text.data + at, *end = memchr(p, '\n', text.len - at);

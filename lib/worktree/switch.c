@@ -28,7 +28,7 @@ int amp_switch_path(struct amp_git *g, const char *repo, const char *root, const
             *name = out + strlen(real) + 1;
         return 0;
     }
-    return amp_fail(err, AMP_NOPERM, "permission_denied", "worktree_id %s: outside %s", id, here);
+    return amp_fail(err, AMP_NOPERM, permission_denied, "worktree_id %s: outside %s", id, here);
 }
 
 struct target {
@@ -56,20 +56,20 @@ static int target_find(struct amp_store *s, struct amp_git *g, const struct amp_
     char holder[128];
     *t = (struct target){.path = path};
     if (!*id)
-        return amp_fail(err, AMP_NO, "validation_error", "target_worktree_id: missing");
+        return amp_fail(err, AMP_NO, validation_error, "target_worktree_id: missing");
     if (amp_switch_path(g, repo, spec->root, id, path, NULL, err) < 0 ||
         amp_git_worktrees(g, repo, is_target, t, err) < 0)
         return -1;
     if (!t->hit)
-        return amp_fail(err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path, repo);
+        return amp_fail(err, AMP_NO, worktree_not_found, "%s: no worktree of %s", path, repo);
     if (t->found.locked)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: the worktree is locked", path);
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: the worktree is locked", path);
     int held = amp_binding_holder(s, path, spec->agent, false, holder, err);
     if (held < 0)
         return -1;
     if (!held && (!*t->found.agent || strcmp(t->found.agent, spec->agent) == 0))
         return 0;
-    return amp_fail(err, AMP_NO, "worktree_locked", "%s: held by %s", path,
+    return amp_fail(err, AMP_NO, worktree_locked, "%s: held by %s", path,
                     held ? holder : t->found.agent);
 }
 
@@ -89,7 +89,7 @@ int amp_switch_request(struct amp_store *s, struct amp_git *g, const struct amp_
     if (target_find(s, g, spec, &now, step.with.other, &t, err) < 0)
         return -1;
     if (strcmp(step.with.other, now.worktree) == 0)
-        return amp_fail(err, AMP_NO, "validation_error", "%s: the agent's own worktree",
+        return amp_fail(err, AMP_NO, validation_error, "%s: the agent's own worktree",
                         now.worktree);
     step.with.person = spec->person;
     step.with.ttl_ms = spec->ttl_ms;
@@ -111,14 +111,14 @@ int amp_switch_approve(struct amp_store *s, struct amp_git *g, const struct amp_
     if (amp_binding_get(s, spec->agent, &now, err) < 0)
         return -1;
     if (strcmp(spec->by, spec->agent) == 0)
-        return amp_fail(err, AMP_NOPERM, "permission_denied",
+        return amp_fail(err, AMP_NOPERM, permission_denied,
                         "%s: an agent cannot approve its own switch", spec->agent);
     if (now.state != AMP_BINDING_SWITCH_PENDING)
         return amp_binding_step(s, &step, out, err); /* fails: illegal_transition */
     if (target_find(s, g, spec, &now, step.with.other, &t, err) < 0)
         return -1;
     if (strcmp(now.other, step.with.other) != 0)
-        return amp_fail(err, AMP_NO, "validation_error", "%s was requested, not %s", now.other,
+        return amp_fail(err, AMP_NO, validation_error, "%s was requested, not %s", now.other,
                         step.with.other);
     amp_span_copy(amp_span_str(spec->by), step.with.by, sizeof step.with.by);
     if (amp_marker_put(t.found.gitdir, spec->agent, t.found.branch, NULL, err) < 0)

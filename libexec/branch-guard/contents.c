@@ -18,6 +18,7 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "guard.h"
 #include "worktree/paths/glob.h"
 #include "worktree/paths/reserved.h"
@@ -32,7 +33,8 @@
 
 static int guard_failed(const char *what)
 {
-    return guard_refuse("guard_failed", "without this check, the change is refused", "%s", what);
+    return guard_refuse(AMP_CODE(guard_failed), "without this check, the change is refused", "%s",
+                        what);
 }
 
 /* ---- running git ---- */
@@ -209,7 +211,7 @@ static int path_check(struct guard *g, const struct amp_buf *reserved, const str
     char at[64];
     for (int i = 0; g->rule.paths[i]; i++)
         if (amp_glob_match(amp_span_str(g->rule.paths[i]), c->path))
-            return guard_refuse("path_forbidden",
+            return guard_refuse(AMP_CODE(path_forbidden),
                                 "unstage it with: git restore --staged -- FILE; "
                                 "the policy forbids changing such files",
                                 "%.*s: forbidden path (%s) in %s: refused to %s",
@@ -218,7 +220,7 @@ static int path_check(struct guard *g, const struct amp_buf *reserved, const str
     struct amp_reservation other;
     if (amp_reserved_by(reserved, amp_span_str(g->caller.agent ? g->caller.name : ""), c->path,
                         &other))
-        return guard_refuse("path_reserved",
+        return guard_refuse(AMP_CODE(path_reserved),
                             "leave it out until the reservation ends: worktree-bind release",
                             "%.*s: reserved for %.*s (%.*s) in %s: refused to %s",
                             AMP_CLIP(c->path, 500), AMP_CLIP(other.holder, 128),
@@ -263,12 +265,12 @@ static int sizes_check(struct guard *g, struct amp_span changes)
         }
         total += size;
         if (g->rule.max_file && size > g->rule.max_file)
-            return guard_refuse("file_too_large", ASK_POLICY,
+            return guard_refuse(AMP_CODE(file_too_large), ASK_POLICY,
                                 "%.*s: %lld bytes in %s, more than %lld: refused to %s",
                                 AMP_CLIP(c.path, 500), (long long)size, change_place(&c, at),
                                 (long long)g->rule.max_file, caller_name(g));
         if (g->rule.max_commit && total > g->rule.max_commit)
-            return guard_refuse("commit_too_large", "divide it into smaller commits",
+            return guard_refuse(AMP_CODE(commit_too_large), "divide it into smaller commits",
                                 "%s: its files have more than %lld bytes: refused to %s",
                                 change_place(&c, at), (long long)g->rule.max_commit,
                                 caller_name(g));
@@ -401,8 +403,9 @@ static int message_check(const struct guard *g, struct amp_span message, const c
                  "git commit --amend --no-edit --trailer '%.100s: %.128s' adds it "
                  "to a commit; git commit --trailer to a new one",
                  name, expected ? expected : "VALUE");
-        return guard_refuse("trailer_missing", hint, "%s: no trailer \"%s: %s\": refused to %s", at,
-                            name, expected ? expected : "VALUE", caller_name(g));
+        return guard_refuse(AMP_CODE(trailer_missing), hint,
+                            "%s: no trailer \"%s: %s\": refused to %s", at, name,
+                            expected ? expected : "VALUE", caller_name(g));
     }
     return 0;
 }

@@ -19,6 +19,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "guard.h"
 #include "worktree/person.h"
 #include "worktree/stopped.h"
@@ -221,7 +222,7 @@ static int commit_note(struct amp_buf *ids, struct amp_span value)
     if (is_zero(value))
         return 0;
     if (amp_buf_add(ids, value.p, value.n, &err) < 0 || amp_buf_str(ids, "\n", &err) < 0)
-        return guard_refuse("guard_failed", NULL, "%s", err.what);
+        return guard_refuse(AMP_CODE(guard_failed), NULL, "%s", err.what);
     return 0;
 }
 
@@ -365,7 +366,7 @@ static int push_from_variables(struct guard *g)
         if ((!v || !*v) && i == 1)
             v = getenv(names[0]);
         if (amp_buf_fmt(&g->input, &err, "%s%c", v && *v ? v : "0", i < 3 ? ' ' : '\n') < 0)
-            return guard_refuse("guard_failed", NULL, "%s", err.what);
+            return guard_refuse(AMP_CODE(guard_failed), NULL, "%s", err.what);
     }
     return 0;
 }
@@ -393,7 +394,7 @@ static int on_push(struct guard *g)
     }
     const char *without[2 * AMP_RULE_PATTERNS_MAX];
     if (pushed_without(g, &text, without, &err) < 0)
-        return guard_refuse("guard_failed", NULL, "%s", err.what);
+        return guard_refuse(AMP_CODE(guard_failed), NULL, "%s", err.what);
     if (contents_of_commits(g, amp_buf_span(&ids), without))
         return 1;
     return run_kept(g, true);
@@ -539,7 +540,7 @@ int main(int argc, char **argv)
         hook = hook_find(name);
     }
     if (!hook)
-        return guard_refuse("guard_failed", NULL, "%s: not a hook of branch-guard", name);
+        return guard_refuse(AMP_CODE(guard_failed), NULL, "%s: not a hook of branch-guard", name);
     g.hook = hook->name;
     amp_buf_init(&g.input, INPUT_MAX);
     repo_find(&g.repo);
@@ -563,8 +564,8 @@ int main(int argc, char **argv)
                       ? amp_stopped_is(g.repo.common, g.caller.name, why, sizeof why, &err)
                       : 0;
     if (stopped)
-        return guard_refuse(stopped < 0 ? err.code : "suspended", NULL, "%s: suspended by %s",
-                            caller_name(&g), stopped < 0 ? err.what : why);
+        return guard_refuse(stopped < 0 ? err.code : AMP_CODE(suspended), NULL,
+                            "%s: suspended by %s", caller_name(&g), stopped < 0 ? err.what : why);
     bool asked = g.caller.agent || g.rule.humans_refuse || hook->server;
     int status = asked ? hook->run(&g) : run_kept(&g, false);
     amp_buf_release(&g.input);

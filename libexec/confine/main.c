@@ -16,16 +16,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "confine.h"
 
 #define PLAN_FD 3
 
 static void plan_say(const struct plan *p, int status, const char *text)
 {
-    const char *code = status == 126   ? "not_executable"
-                       : status == 127 ? "command_not_found"
-                       : status == 78  ? "bad_policy"
-                                       : "confinement_unavailable";
+    const char *code = status == 126   ? AMP_CODE(not_executable)
+                       : status == 127 ? AMP_CODE(command_not_found)
+                       : status == 78  ? AMP_CODE(bad_policy)
+                                       : AMP_CODE(confinement_unavailable);
     char line[600];
     int n = p->status_fd >= 0 ? snprintf(line, sizeof line, "%d %s %s", status, code, text)
                               : snprintf(line, sizeof line, "confine: error: %s\n", text);

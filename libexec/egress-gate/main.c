@@ -25,6 +25,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "gate.h"
 
 enum {
@@ -66,14 +67,14 @@ static int socket_take(struct gate *g, struct sources *s, int fd, struct amp_err
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
         fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
         close(fd);
-        return amp_fail(err, AMP_USAGE, "not_a_socket",
+        return amp_fail(err, AMP_USAGE, not_a_socket,
                         "a descriptor is not a stream socket (listening or connected)");
     }
     if (!listens)
         return gate_accept(g, fd, err);
     if (s->n == LISTENERS_MAX) {
         close(fd);
-        return amp_fail(err, AMP_USAGE, "too_many_listeners", "more than %d listening sockets",
+        return amp_fail(err, AMP_USAGE, too_many_listeners, "more than %d listening sockets",
                         LISTENERS_MAX);
     }
     s->listener[s->n++] = fd;
@@ -173,7 +174,7 @@ static int gate_turn(struct gate *g, struct sources *s, struct amp_error *err)
         if (at[i] && at[i]->revents && connections_accept(g, s, s->listener[i], err) < 0)
             return -1;
     if (g->log.full)
-        return amp_fail(err, AMP_TEMPFAIL, "log_full", "the log has its limit of %llu bytes",
+        return amp_fail(err, AMP_TEMPFAIL, log_full, "the log has its limit of %llu bytes",
                         (unsigned long long)g->log.most);
     return control->revents ? control_read(g, s, err) : 1;
 }
@@ -225,7 +226,7 @@ static int options_read(int argc, char **argv, struct gate *g, struct sources *s
         while (k < sizeof table / sizeof *table && strcmp(table[k].name, argv[i]) != 0)
             k++;
         if (!value.p || (!client && k == sizeof table / sizeof *table))
-            return amp_fail(err, AMP_USAGE, "usage", "unknown option or no value: %s", argv[i]);
+            return amp_fail(err, AMP_USAGE, usage, "unknown option or no value: %s", argv[i]);
         int rc = 0;
         if (client)
             g->log.client = argv[i + 1];
@@ -239,7 +240,7 @@ static int options_read(int argc, char **argv, struct gate *g, struct sources *s
             return amp_fail_again(err, AMP_USAGE, argv[i], err);
     }
     if (argc - i > AMP_NET_RULES_MAX)
-        return amp_fail(err, AMP_USAGE, "too_many_hosts", "more than %d hosts", AMP_NET_RULES_MAX);
+        return amp_fail(err, AMP_USAGE, too_many_hosts, "more than %d hosts", AMP_NET_RULES_MAX);
     for (; i < argc; i++)
         if (amp_net_rule_parse(amp_span_str(argv[i]), &g->rules[g->n_rules++], err) < 0)
             return amp_fail_again(err, AMP_USAGE, "the list of hosts", err);

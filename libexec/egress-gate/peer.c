@@ -68,8 +68,9 @@ static int record_add(struct gate_log *log, const struct gate_record *r, struct 
     if (record_write(log, r, &line, err) < 0)
         return -1;
     if (log->out.added + line.len > log->most) {
-        static const struct gate_record full = {
-            .decision = "refused", .code = "log_full", .why = "no further connections are made"};
+        static const struct gate_record full = {.decision = "refused",
+                                                .code = AMP_CODE(log_full),
+                                                .why = "no further connections are made"};
         amp_buf_reset(&line);
         log->full = true;
         if (record_write(log, &full, &line, err) < 0)
@@ -217,7 +218,7 @@ static bool address_allowed(const struct gate *g, const struct peer *p,
     amp_net_address_text(sa, literal.name);
     if ((kind == AMP_NET_PUBLIC && !own) || amp_net_rules_match(g->rules, g->n_rules, &literal))
         return true;
-    amp_fail(why, AMP_NOPERM, "address_refused",
+    amp_fail(why, AMP_NOPERM, address_refused,
              "%s has the address %s (%s), which the list does not name with port %u",
              p->request.host.name, literal.name, own ? "of this machine" : amp_net_kind_name(kind),
              (unsigned)literal.port);
@@ -228,7 +229,7 @@ static bool address_allowed(const struct gate *g, const struct peer *p,
 static int peer_connect(struct gate *g, struct peer *p, struct amp_error *err)
 {
     struct amp_error why;
-    amp_fail(&why, AMP_UNAVAILABLE, "connect_failed", "cannot connect to %s", p->request.host.name);
+    amp_fail(&why, AMP_UNAVAILABLE, connect_failed, "cannot connect to %s", p->request.host.name);
     if (p->server >= 0)
         close(p->server);
     p->server = -1;
@@ -261,7 +262,7 @@ static int peer_request(struct gate *g, struct peer *p, struct amp_error *err)
     const struct amp_net_host *h = &p->request.host;
     p->known = true;
     if (!amp_net_rules_match(g->rules, g->n_rules, h)) {
-        amp_fail(&why, AMP_NOPERM, "host_refused", "%s:%u is not on the list of allowed hosts",
+        amp_fail(&why, AMP_NOPERM, host_refused, "%s:%u is not on the list of allowed hosts",
                  h->name, (unsigned)h->port);
         return peer_forbid(g, p, &why, err);
     }
@@ -295,7 +296,7 @@ int gate_answer(struct gate *g, const struct gate_answer *a, struct amp_error *e
     if (!p || p->stage != STAGE_RESOLVE)
         return 0; /* its client is gone */
     if (a->failed || a->n == 0) {
-        amp_fail(&why, AMP_UNAVAILABLE, "name_unknown", "%s: %s", p->request.host.name,
+        amp_fail(&why, AMP_UNAVAILABLE, name_unknown, "%s: %s", p->request.host.name,
                  a->failed ? gai_strerror(a->failed) : "no address");
         return peer_refuse(g, p, 502, "Bad Gateway", &why, err);
     }
@@ -349,13 +350,12 @@ static int head_work(struct gate *g, struct peer *p, struct amp_error *err)
     if (rc < 0)
         return peer_refuse(g, p, 400, "Bad Request", &why, err);
     if (rc > 0 ? p->request.head > most : bytes.n >= most) {
-        amp_fail(&why, AMP_DATAERR, "header_too_large", "the request has more than %zu bytes",
-                 most);
+        amp_fail(&why, AMP_DATAERR, header_too_large, "the request has more than %zu bytes", most);
         return peer_refuse(g, p, 431, "Request Header Fields Too Large", &why, err);
     }
     if (rc > 0)
         return peer_request(g, p, err);
-    return p->out.ended ? peer_end(g, p, "request_incomplete", err) : 0;
+    return p->out.ended ? peer_end(g, p, AMP_CODE(request_incomplete), err) : 0;
 }
 
 static int hello_work(struct gate *g, struct peer *p, struct amp_error *err)
@@ -364,19 +364,19 @@ static int hello_work(struct gate *g, struct peer *p, struct amp_error *err)
     const char *host = p->request.host.name;
     enum amp_net_hello r = amp_net_hello_read(amp_buf_span(&p->out.buf), &p->name, &why);
     if (r == AMP_NET_HELLO_MORE && p->out.buf.len < p->out.buf.max)
-        return p->out.ended ? peer_end(g, p, "hello_incomplete", err) : 0;
+        return p->out.ended ? peer_end(g, p, AMP_CODE(hello_incomplete), err) : 0;
     if (r == AMP_NET_HELLO_MORE)
-        amp_fail(&why, AMP_DATAERR, "hello_too_large", "the client hello has more than %zu bytes",
+        amp_fail(&why, AMP_DATAERR, hello_too_large, "the client hello has more than %zu bytes",
                  p->out.buf.max);
     if (r != AMP_NET_HELLO_DONE)
         return peer_forbid(g, p, &why, err);
     if (p->name.encrypted)
-        amp_fail(&why, AMP_NOPERM, "server_name_hidden",
+        amp_fail(&why, AMP_NOPERM, server_name_hidden,
                  "the client hello is encrypted: it may be for another host than %s", host);
     else if (!p->name.name[0] && !p->request.host.literal)
-        amp_fail(&why, AMP_NOPERM, "server_name_missing", "the client hello names no server");
+        amp_fail(&why, AMP_NOPERM, server_name_missing, "the client hello names no server");
     else if (p->name.name[0] && strcmp(p->name.name, host) != 0)
-        amp_fail(&why, AMP_NOPERM, "server_name_mismatch", "the client hello is for %s, not %s",
+        amp_fail(&why, AMP_NOPERM, server_name_mismatch, "the client hello is for %s, not %s",
                  p->name.name, host);
     else
         return peer_relay(g, p, err);
@@ -392,10 +392,10 @@ static int relay_work(struct gate *g, struct peer *p, struct amp_error *err)
     if (p->out.bytes + p->in.bytes != before)
         p->until_ms = amp_mono_ms() + g->limits.idle_ms;
     if (!whole)
-        return peer_end(g, p, "reset", err);
+        return peer_end(g, p, AMP_CODE(reset), err);
     /* After a response with its end nothing can follow on a request with a length. */
     bool over = p->in.shut && (p->out.shut || !p->request.tunnel);
-    return over ? peer_end(g, p, "closed", err) : 0;
+    return over ? peer_end(g, p, AMP_CODE(closed), err) : 0;
 }
 
 static void refused_work(struct peer *p)
@@ -412,11 +412,11 @@ static int peer_late(struct gate *g, struct peer *p, struct amp_error *err)
     struct amp_error why;
     switch (p->stage) {
     case STAGE_HEAD:
-        amp_fail(&why, AMP_TIMEDOUT, "header_timeout", "no complete request within %lld ms",
+        amp_fail(&why, AMP_TIMEDOUT, header_timeout, "no complete request within %lld ms",
                  (long long)g->limits.header_ms);
         return peer_refuse(g, p, 408, "Request Timeout", &why, err);
     case STAGE_HELLO:
-        amp_fail(&why, AMP_TIMEDOUT, "hello_timeout", "no client hello within %lld ms",
+        amp_fail(&why, AMP_TIMEDOUT, hello_timeout, "no client hello within %lld ms",
                  (long long)g->limits.header_ms);
         return peer_forbid(g, p, &why, err);
     case STAGE_CONNECT:
@@ -424,11 +424,11 @@ static int peer_late(struct gate *g, struct peer *p, struct amp_error *err)
             return peer_connect(g, p, err);
         __attribute__((fallthrough));
     case STAGE_RESOLVE:
-        amp_fail(&why, AMP_TIMEDOUT, "connect_timeout", "%s: no connection within %lld ms",
+        amp_fail(&why, AMP_TIMEDOUT, connect_timeout, "%s: no connection within %lld ms",
                  p->request.host.name, (long long)g->limits.connect_ms);
         return peer_refuse(g, p, 504, "Gateway Timeout", &why, err);
     case STAGE_RELAY:
-        return peer_end(g, p, "idle_timeout", err);
+        return peer_end(g, p, AMP_CODE(idle_timeout), err);
     case STAGE_REFUSED:
     case STAGE_OVER:
         peer_close(p);
@@ -457,10 +457,10 @@ static int peer_work(struct gate *g, struct peer *p, struct amp_error *err)
             peer_close(p);
             return 0;
         }
-        return peer_end(g, p, "reset", err);
+        return peer_end(g, p, AMP_CODE(reset), err);
     }
     if (p->stage == STAGE_RELAY && (server & in) && !way_read(&p->in, p->server))
-        return peer_end(g, p, "reset", err);
+        return peer_end(g, p, AMP_CODE(reset), err);
     if (p->stage == STAGE_CONNECT && (server & (POLLOUT | POLLHUP | POLLERR)) &&
         server_look(g, p, err) < 0)
         return -1;
@@ -469,7 +469,7 @@ static int peer_work(struct gate *g, struct peer *p, struct amp_error *err)
     if (p->stage == STAGE_HELLO && hello_work(g, p, err) < 0)
         return -1;
     if (p->stage == STAGE_HELLO && !way_write(&p->in, p->client))
-        return peer_end(g, p, "reset", err);
+        return peer_end(g, p, AMP_CODE(reset), err);
     if (p->stage == STAGE_RELAY && relay_work(g, p, err) < 0)
         return -1;
     if (p->stage == STAGE_REFUSED)
@@ -485,7 +485,7 @@ static int peer_work(struct gate *g, struct peer *p, struct amp_error *err)
 static int peer_turn_away(struct gate *g, struct peer *p, struct amp_error *err)
 {
     struct amp_error why;
-    amp_fail(&why, AMP_TEMPFAIL, "too_many_connections", "%lld connections are open (the limit)",
+    amp_fail(&why, AMP_TEMPFAIL, too_many_connections, "%lld connections are open (the limit)",
              (long long)g->limits.connections);
     return peer_refuse(g, p, 503, "Service Unavailable", &why, err);
 }
@@ -574,7 +574,7 @@ void gate_end(struct gate *g)
         struct peer *p = g->peers;
         g->peers = p->next;
         if (p->stage != STAGE_REFUSED && p->stage != STAGE_OVER)
-            peer_end(g, p, "stopped", &err);
+            peer_end(g, p, AMP_CODE(stopped), &err);
         peer_close(p);
         peer_free(p);
     }

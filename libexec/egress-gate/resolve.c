@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "gate.h"
 
 enum { THREADS = 4, OPEN_MAX = 512 };
@@ -139,8 +140,7 @@ int gate_resolver_ask(struct gate_resolver *r, uint64_t connection, const struct
                       struct amp_error *err)
 {
     if (r->n_open >= OPEN_MAX)
-        return amp_fail(err, AMP_TEMPFAIL, "resolver_busy", "%d names are being looked up",
-                        OPEN_MAX);
+        return amp_fail(err, AMP_TEMPFAIL, resolver_busy, "%d names are being looked up", OPEN_MAX);
     if (r->n_threads < THREADS && r->n_threads <= r->n_open && thread_start(r, err) < 0)
         return -1;
     struct question *it = calloc(1, sizeof *it);

@@ -16,6 +16,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worker.h"
 
 #define SPARSE_FILE "info/sparse-checkout"
@@ -167,7 +168,7 @@ static int sparse_settings(struct request *r, struct sparse *s, bool *own)
     char path[PATH_MAX];
     int rc = git_repository_config_snapshot(&config, r->repo);
     if (rc)
-        return fail_git(r, rc, AMP_CONFIG, "git_config", "core.sparseCheckout");
+        return fail_git(r, rc, AMP_CONFIG, AMP_CODE(git_config), "core.sparseCheckout");
     s->on = config_bool(config, "core.sparsecheckout", false);
     s->cone = config_bool(config, "core.sparsecheckoutcone", true);
     *own = config_bool(config, "extensions.worktreeconfig", false);
@@ -176,7 +177,7 @@ static int sparse_settings(struct request *r, struct sparse *s, bool *own)
         return 0;
     rc = git_config_open_ondisk(&tree, path);
     if (rc)
-        return fail_git(r, rc, AMP_CONFIG, "git_config", path);
+        return fail_git(r, rc, AMP_CONFIG, AMP_CODE(git_config), path);
     s->on = config_bool(tree, "core.sparsecheckout", s->on);
     s->cone = config_bool(tree, "core.sparsecheckoutcone", s->cone);
     return 0;
@@ -327,7 +328,7 @@ int checkout_files(struct request *r, const struct linked *w, git_repository *re
     if (failed)
         return -1;
     if (rc)
-        return fail_git(r, rc, AMP_CANTCREAT, "filesystem_error", w->path);
+        return fail_git(r, rc, AMP_CANTCREAT, AMP_CODE(filesystem_error), w->path);
     reply_oid(r, "head", &oid);
     return 0;
 }

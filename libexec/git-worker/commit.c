@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/codes.h"
 #include "worker.h"
 
 struct staging {
@@ -43,7 +44,7 @@ static int check_file(const char *path, const char *matched, void *ctx)
         git_attr_value(filter) != GIT_ATTR_VALUE_STRING)
         return 0;
     st->refused = true;
-    return amp_fail(st->r->err, AMP_NO, "filter_unsupported",
+    return amp_fail(st->r->err, AMP_NO, filter_unsupported,
                     "%s: needs the filter %s, which only git runs: commit it with git", path,
                     filter);
 }
@@ -55,8 +56,8 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
     CLEANUP(git_index_cleanup) git_index *index = NULL;
     int rc = git_repository_index(&index, repo);
     if (rc == 0 && git_index_has_conflicts(index))
-        return amp_fail(r->err, AMP_NO, "worktree_unfinished",
-                        "%s: a merge with conflicts was left", git_repository_workdir(repo));
+        return amp_fail(r->err, AMP_NO, worktree_unfinished, "%s: a merge with conflicts was left",
+                        git_repository_workdir(repo));
     if (rc == 0)
         rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, check_file, &st);
     if (st.refused)
@@ -64,7 +65,7 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
     const git_error *e = rc ? git_error_last() : NULL;
     /* The library passes a repository inside the worktree as one directory path. */
     if (e && e->message && strstr(e->message, "invalid path") && strstr(e->message, "/'"))
-        return amp_fail(r->err, AMP_NO, "nested_repository",
+        return amp_fail(r->err, AMP_NO, nested_repository,
                         "a git repository inside the worktree cannot be committed: %s", e->message);
     if (rc == 0)
         rc = git_index_update_all(index, NULL, NULL, NULL);
@@ -72,7 +73,7 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
         rc = git_index_write(index);
     if (rc == 0)
         rc = git_index_write_tree(tree, index);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", git_repository_workdir(repo)) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), git_repository_workdir(repo)) : 0;
 }
 
 /* Loads the rule and finds the caller; refuses the branch of HEAD. */
@@ -100,14 +101,14 @@ int op_commit(struct request *r)
         return -1;
     int state = git_repository_state(repo);
     if (state != GIT_REPOSITORY_STATE_NONE && state != GIT_REPOSITORY_STATE_BISECT)
-        return amp_fail(r->err, AMP_NO, "worktree_unfinished",
+        return amp_fail(r->err, AMP_NO, worktree_unfinished,
                         "%s: a merge, rebase or cherry-pick was left unfinished", path);
     if (stage_all(r, repo, &tree_id) < 0)
         return -1;
     bool born = git_reference_name_to_id(&head, repo, "HEAD") == 0;
     int rc = born ? git_commit_lookup(&parent, repo, &head) : 0;
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", path);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), path);
     if (born && git_oid_equal(git_commit_tree_id(parent), &tree_id)) {
         reply_oid(r, "oid", &head);
         reply_flag(r, "nothing", true);
@@ -135,7 +136,7 @@ int op_commit(struct request *r)
         rc = git_commit_create(&oid, repo, "HEAD", who, who, NULL, message.data, tree, born ? 1 : 0,
                                parents);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", path);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), path);
     reply_oid(r, "oid", &oid);
     reply_flag(r, "nothing", false);
     return 0;
@@ -183,7 +184,7 @@ static int roll_worktree(struct request *r, const struct holder *h, const git_oi
     if (changes && h->is_agents && keep && keep_tree(r, repo, keep, kept, &partial))
         return -1;
     if (changes && (!h->is_agents || !keep || partial))
-        return amp_fail(r->err, AMP_NO, "worktree_dirty",
+        return amp_fail(r->err, AMP_NO, worktree_dirty,
                         "%s: there are changes that are not committed", h->w.path);
     /* A snapshot has the tip as its parent. */
     if (keep && tip && !*kept && keep_tip(r, repo, tip, h->ref, to, keep, kept))
@@ -193,7 +194,7 @@ static int roll_worktree(struct request *r, const struct holder *h, const git_oi
         rc = git_object_lookup(&target, repo, to, GIT_OBJECT_COMMIT);
     if (rc == 0)
         rc = git_reset(repo, target, GIT_RESET_HARD, NULL);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", h->w.path) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), h->w.path) : 0;
 }
 
 int op_rollback(struct request *r)
@@ -212,14 +213,14 @@ int op_rollback(struct request *r)
         return refuse_branch(r, branch, NULL);
     int rc = git_branch_lookup(&ref, repo, branch, GIT_BRANCH_LOCAL);
     if (rc == GIT_ENOTFOUND)
-        return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such branch", branch);
+        return amp_fail(r->err, AMP_NO, unknown_revision, "%s: no such branch", branch);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", branch);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), branch);
     if (find_commit(r, repo, r->in.commit, &commit) < 0)
         return -1;
     const git_oid *now = git_reference_target(ref);
     if (expect && (!now || git_oid_streq(now, expect) != 0))
-        return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %s", branch, expect);
+        return amp_fail(r->err, AMP_NO, branch_moved, "%s: no longer at %s", branch, expect);
     h.ref = git_reference_name(ref);
     const char *common = git_repository_commondir(repo);
     if (!linked_each(repo, find_holder, &h) && linked_head_is(common, h.ref)) {
@@ -238,7 +239,7 @@ int op_rollback(struct request *r)
         if (rc == 0)
             rc = git_reference_set_target(&moved, ref, to, "amp: rollback");
         if (rc)
-            rc = fail_git(r, rc, AMP_IOERR, "git_error", branch);
+            rc = fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), branch);
     }
     reply_flag(r, "kept", kept);
     return rc;

@@ -15,6 +15,7 @@
 #include <amp/base/child.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worker.h"
 #include "worktree/paths/reserved.h"
 
@@ -38,7 +39,7 @@ static int refuse_contents(struct request *r, char *said)
     char code[64] = "guard_failed";
     char *line = strstr(said, head);
     if (!line)
-        return amp_fail(r->err, AMP_NOPERM, code, GUARD_NAME " refused the commit");
+        return amp_fail_text(r->err, AMP_NOPERM, code, GUARD_NAME " refused the commit");
     line += strlen(head);
     line[strcspn(line, "\n")] = '\0';
     char *open_at = strrchr(line, '['), *end = open_at ? strchr(open_at, ']') : NULL;
@@ -47,7 +48,7 @@ static int refuse_contents(struct request *r, char *said)
                       sizeof code);
         *open_at = '\0';
     }
-    return amp_fail(r->err, AMP_NOPERM, code, "%s", line);
+    return amp_fail_text(r->err, AMP_NOPERM, code, "%s", line);
 }
 
 int check_contents(struct request *r, git_repository *repo, const struct amp_rule *rule,
@@ -215,7 +216,7 @@ static int commits_walk(struct claims *c, git_revwalk *walk)
     git_oid oid, from, to;
     struct request *r = c->r;
     if (git_oid_fromstr(&from, r->in.from) != 0 || git_oid_fromstr(&to, r->in.to) != 0)
-        return amp_fail(r->err, AMP_USAGE, "bad_value", "from and to: expected ids of commits");
+        return amp_fail(r->err, AMP_USAGE, bad_value, "from and to: expected ids of commits");
     git_revwalk_simplify_first_parent(walk);
     int rc = git_revwalk_push(walk, &to);
     if (rc == 0)
@@ -230,7 +231,7 @@ static int commits_walk(struct claims *c, git_revwalk *walk)
         person_claims(c, "committer", git_commit_committer(commit));
         trailers_claim(c, git_commit_message(commit));
     }
-    return rc && rc != GIT_ITEROVER ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.to) : 0;
+    return rc && rc != GIT_ITEROVER ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.to) : 0;
 }
 
 int op_claims(struct request *r)
@@ -239,7 +240,7 @@ int op_claims(struct request *r)
     struct claims c = {.r = r};
     amp_jw_member_open(&r->out, "claims", '[');
     int rc = git_revwalk_new(&walk, r->repo);
-    rc = rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo) : commits_walk(&c, walk);
+    rc = rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.repo) : commits_walk(&c, walk);
     git_revwalk_free(walk);
     amp_jw_close(&r->out, ']');
     return rc;

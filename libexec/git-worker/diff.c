@@ -6,6 +6,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worker.h"
 
 #define FILES_MAX 10000
@@ -45,7 +46,7 @@ int write_patch(struct request *r, git_diff *diff, const char *path)
     char temporary[4096];
     int n = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof temporary)
-        return amp_fail(r->err, AMP_CANTCREAT, "path_too_long", "%s", path);
+        return amp_fail(r->err, AMP_CANTCREAT, path_too_long, "%s", path);
     AMP_CLOSE int fd =
         amp_file_open(AT_FDCWD, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600, r->err);
     if (fd < 0)
@@ -55,7 +56,7 @@ int write_patch(struct request *r, git_diff *diff, const char *path)
     r->err->code[0] = '\0';
     int rc = git_diff_print(diff, GIT_DIFF_FORMAT_PATCH, patch_line, &p);
     if (rc && !r->err->code[0])
-        fail_git(r, rc, AMP_IOERR, "git_error", path);
+        fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), path);
     if (rc == 0)
         rc = patch_flush(&p);
     amp_buf_release(&p.buf);
@@ -71,7 +72,7 @@ static int reply_stats(struct request *r, git_diff *diff)
     CLEANUP(git_diff_stats_cleanup) git_diff_stats *stats = NULL;
     int rc = git_diff_get_stats(&stats, diff);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", "counting lines");
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), "counting lines");
     size_t n = git_diff_num_deltas(diff);
     amp_jw_member_open(&r->out, "files", '[');
     for (size_t i = 0; i < n && i < FILES_MAX; i++) {
@@ -105,7 +106,7 @@ static int tree_of(struct request *r, git_repository *repo, const char *rev, git
     if (find_commit(r, repo, rev, &commit) < 0)
         return -1;
     int rc = git_commit_tree(out, commit);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", rev) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), rev) : 0;
 }
 
 int op_diff(struct request *r)
@@ -116,7 +117,7 @@ int op_diff(struct request *r)
     git_diff_options opt;
     git_diff_options_init(&opt, GIT_DIFF_OPTIONS_VERSION);
     if (!r->in.to && !r->in.worktree)
-        return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"worktree\" is missing");
+        return amp_fail(r->err, AMP_INTERNAL, bad_request, "\"worktree\" is missing");
     if (!r->in.to && open_worktree(r, &worktree) < 0)
         return -1;
     git_repository *repo = worktree ? worktree : r->repo;
@@ -128,7 +129,7 @@ int op_diff(struct request *r)
     int rc = to ? git_diff_tree_to_tree(&diff, repo, from, to, &opt)
                 : git_diff_tree_to_workdir_with_index(&diff, repo, from, &opt);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.repo);
     if (worktree && check_sizes(r, worktree, diff))
         return -1;
     if (r->in.patch && write_patch(r, diff, r->in.patch))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "worker.h"
 
@@ -59,7 +60,7 @@ static int keep_under(struct request *r, git_repository *repo, const char *ref, 
 {
     CLEANUP(git_reference_cleanup) git_reference *made = NULL;
     int rc = git_reference_create(&made, repo, ref, oid, 0, "amp: kept");
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", ref) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), ref) : 0;
 }
 
 int keep_tip(struct request *r, git_repository *repo, const git_oid *tip, const char *except,
@@ -158,7 +159,7 @@ int keep_tree(struct request *r, git_repository *tree, const char *ref, bool *ke
     if (rc == 0)
         rc = snapshot_commit(&k, who, &head, &born, &oid, &changed);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", git_repository_workdir(tree));
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), git_repository_workdir(tree));
     if (!changed && born)
         return keep_tip(r, tree, &head, NULL, NULL, ref, kept);
     *kept = changed;
@@ -180,7 +181,7 @@ int op_keep(struct request *r)
         return -1;
     if (partial && r->in.release && git_reference_name_to_id(&head, tree, "HEAD") == 0 &&
         (rc = git_repository_set_head_detached(tree, &head)) != 0)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.worktree);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.worktree);
     reply_flag(r, "kept", kept);
     reply_flag(r, "partial", partial);
     return 0;
@@ -199,7 +200,7 @@ int op_note_write(struct request *r)
     if (rc == 0)
         rc = git_note_create(&oid, r->repo, r->in.ref, who, who, git_commit_id(commit),
                              r->in.message, 1);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.ref) : 0;
 }
 
 int op_note_read(struct request *r)
@@ -212,5 +213,6 @@ int op_note_read(struct request *r)
     if (rc == 0)
         reply_text(r, "note", git_note_message(note));
     git_note_free(note);
-    return rc && rc != GIT_ENOTFOUND ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref) : 0;
+    return rc && rc != GIT_ENOTFOUND ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.ref)
+                                     : 0;
 }

@@ -16,6 +16,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worker.h"
 
 #define MOVING_FILE "amp-land.moving"
@@ -49,13 +50,13 @@ static int target_find(struct request *r, struct target *t)
 
     *t = (struct target){0};
     if (git_branch_name_is_valid(&valid, branch) || !valid)
-        return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s: not a branch's name", branch);
+        return amp_fail(r->err, AMP_USAGE, bad_branch, "%s: not a branch's name", branch);
     snprintf(t->ref, sizeof t->ref, "refs/heads/%s", branch);
     int rc = git_reference_name_to_id(&t->now, r->repo, t->ref);
     if (rc == GIT_ENOTFOUND)
-        return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such branch", branch);
+        return amp_fail(r->err, AMP_NO, unknown_revision, "%s: no such branch", branch);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", branch);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), branch);
     if (!linked_each(r->repo, target_holder, t) && linked_head_is(common, t->ref)) {
         rc = git_repository_open(&main_repo, common);
         const char *workdir = rc == 0 ? git_repository_workdir(main_repo) : NULL;
@@ -70,7 +71,7 @@ static int contains(struct request *r, const git_oid *of, const git_oid *a)
 {
     int rc = git_oid_equal(of, a) ? 1 : git_graph_descendant_of(r->repo, of, a);
 
-    return rc < 0 ? fail_git(r, rc, AMP_IOERR, "git_error", "ancestors") : rc;
+    return rc < 0 ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), "ancestors") : rc;
 }
 
 /* ---- the plan ---- */
@@ -89,14 +90,14 @@ static int merge_make(struct request *r, const struct target *t, git_commit *com
     const git_commit *parents[] = {now, commit};
     if (rc == 0)
         rc = git_commit_create(out, r->repo, NULL, who, who, NULL, r->in.message, tree, 2, parents);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", t->ref) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), t->ref) : 0;
 }
 
 static int id_read(struct request *r, const char *hex, git_oid *out)
 {
     int rc = git_oid_fromstr(out, hex);
 
-    return rc ? fail_git(r, rc, AMP_USAGE, "bad_request", hex) : 0;
+    return rc ? fail_git(r, rc, AMP_USAGE, AMP_CODE(bad_request), hex) : 0;
 }
 
 /* Refuses a branch that is not at the value that the caller saw. */
@@ -107,7 +108,7 @@ static int value_check(struct request *r, const struct target *t, const char *se
     if (id_read(r, seen, &value) < 0)
         return -1;
     return git_oid_equal(&t->now, &value) ? 0
-                                          : amp_fail(r->err, AMP_NO, "branch_moved",
+                                          : amp_fail(r->err, AMP_NO, branch_moved,
                                                      "%s: no longer at %.12s", r->in.branch, seen);
 }
 
@@ -131,12 +132,12 @@ static int plan_check(struct request *r, const struct target *t, git_commit *com
     if (fits < 0)
         return -1;
     if (!fits && r->in.forward)
-        return amp_fail(r->err, AMP_NO, "target_behind",
+        return amp_fail(r->err, AMP_NO, target_behind,
                         "%s is at %.12s, which %.12s does not contain: its commits would be lost",
                         r->in.branch, at, to);
     if (!fits)
         return amp_fail(
-            r->err, AMP_NO, "target_moved",
+            r->err, AMP_NO, target_moved,
             "%s is at %.12s, which %.12s does not contain: the merged tree would be one "
             "that nobody approved",
             r->in.branch, at, to);
@@ -148,7 +149,7 @@ static int plan_check(struct request *r, const struct target *t, git_commit *com
     if (reviewed < 0)
         return -1;
     return reviewed ? 0
-                    : amp_fail(r->err, AMP_NO, "target_behind",
+                    : amp_fail(r->err, AMP_NO, target_behind,
                                "%s is at %.12s, behind the commit %.12s where the reviewed work "
                                "starts: commits in between would land without a review",
                                r->in.branch, at, r->in.base);
@@ -160,8 +161,7 @@ static int moving_path(struct request *r, char *path, size_t size)
 {
     int n = snprintf(path, size, "%s" MOVING_FILE, git_repository_commondir(r->repo));
 
-    return n > 0 && (size_t)n < size ? 0
-                                     : amp_fail(r->err, AMP_DATAERR, "path_too_long", "%s", path);
+    return n > 0 && (size_t)n < size ? 0 : amp_fail(r->err, AMP_DATAERR, path_too_long, "%s", path);
 }
 
 static void moving_text(const struct target *t, const git_tree *to, char out[MOVING_MAX])
@@ -250,7 +250,7 @@ static int files_compare(struct request *r, struct files *f, const git_oid *from
     if (rc == 0)
         rc = git_diff_tree_to_tree(&diff, f->repo, f->from, f->to, &opt);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", "the changes");
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), "the changes");
     size_t n = git_diff_num_deltas(diff);
     if (!(f->paths.strings = calloc(n + 1, sizeof *f->paths.strings)))
         return amp_fail_memory(r->err);
@@ -262,7 +262,7 @@ static int files_compare(struct request *r, struct files *f, const git_oid *from
         f->paths.count++;
         if (git_attr_get(&filter, f->repo, GIT_ATTR_CHECK_FILE_THEN_INDEX, path, "filter") == 0 &&
             git_attr_value(filter) == GIT_ATTR_VALUE_STRING)
-            return amp_fail(r->err, AMP_NO, "filter_unsupported",
+            return amp_fail(r->err, AMP_NO, filter_unsupported,
                             "%s: git writes this file through a program; check out another branch "
                             "in the worktree first",
                             path);
@@ -375,7 +375,7 @@ static int files_move(struct files *f, enum files_how how)
 
 static int refuse_dirty(struct request *r, const char *path)
 {
-    return amp_fail(r->err, AMP_NO, "worktree_dirty",
+    return amp_fail(r->err, AMP_NO, worktree_dirty,
                     "%s has the branch %s checked out, with changes that are not committed", path,
                     r->in.branch);
 }
@@ -397,16 +397,16 @@ static int tree_prepare(struct request *r, const struct target *t, const git_oid
     if (!t->tree.path[0])
         return 0;
     if (t->is_agents)
-        return amp_fail(r->err, AMP_NO, "branch_checked_out",
+        return amp_fail(r->err, AMP_NO, branch_checked_out,
                         "%s: the worktree %s of an agent has it checked out", r->in.branch,
                         t->tree.path);
     if (tree_open(r, t->tree.gitdir, t->tree.path, &f->repo) < 0)
         return -1;
     if (git_repository_state(f->repo) != GIT_REPOSITORY_STATE_NONE)
-        return amp_fail(r->err, AMP_NO, "worktree_unfinished",
+        return amp_fail(r->err, AMP_NO, worktree_unfinished,
                         "%s: a merge, rebase or the like was left unfinished", t->tree.path);
     if (is_sparse(f->repo))
-        return amp_fail(r->err, AMP_NO, "worktree_sparse",
+        return amp_fail(r->err, AMP_NO, worktree_sparse,
                         "%s: a sparse checkout; check out another branch there first",
                         t->tree.path);
     return files_compare(r, f, from, to);
@@ -434,7 +434,7 @@ static int tree_update(struct request *r, const struct target *t, const git_oid 
     }
     if (rc == GIT_ECONFLICT && !again)
         return refuse_dirty(r, t->tree.path);
-    return rc && !again ? fail_git(r, rc, AMP_IOERR, "git_error", t->tree.path) : 0;
+    return rc && !again ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), t->tree.path) : 0;
 }
 
 int op_land_plan(struct request *r)
@@ -501,7 +501,7 @@ int op_land_move(struct request *r)
     if (rc == 0 || rc == GIT_EMODIFIED)
         moving_remove(r);
     if (rc == GIT_EMODIFIED)
-        return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %.12s", r->in.branch,
+        return amp_fail(r->err, AMP_NO, branch_moved, "%s: no longer at %.12s", r->in.branch,
                         r->in.from);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.branch) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.branch) : 0;
 }

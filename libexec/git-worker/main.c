@@ -115,19 +115,19 @@ int fail_git(struct request *r, int rc, enum amp_status status, const char *code
     const git_error *e = git_error_last();
     const char *why = e && e->message ? e->message : "no reason given";
     if (open_refused())
-        return amp_fail(r->err, AMP_DATAERR, "not_a_file", "%s: %s is not a regular file", doing,
+        return amp_fail(r->err, AMP_DATAERR, not_a_file, "%s: %s is not a regular file", doing,
                         open_refused());
     if (rc == GIT_EOWNER)
-        return amp_fail(r->err, AMP_NOPERM, "repo_not_owned",
+        return amp_fail(r->err, AMP_NOPERM, repo_not_owned,
                         "%s: the repository belongs to another user; git config --global --add "
                         "safe.directory DIR allows it",
                         doing);
     if (strstr(why, "unsupported extension") || strstr(why, "repository version"))
-        return amp_fail(r->err, AMP_DATAERR, "repo_unsupported",
+        return amp_fail(r->err, AMP_DATAERR, repo_unsupported,
                         "%s: the git library cannot read this kind of repository: %s", doing, why);
     if (rc == GIT_ELOCKED)
-        return amp_fail(r->err, AMP_TEMPFAIL, "git_locked", "%s: %s", doing, why);
-    return amp_fail(r->err, status, code, "%s: %s", doing, why);
+        return amp_fail(r->err, AMP_TEMPFAIL, git_locked, "%s: %s", doing, why);
+    return amp_fail_text(r->err, status, code, "%s: %s", doing, why);
 }
 
 /* Another git holds its locks only for a moment, unless it crashed. An operation that met a lock
@@ -145,10 +145,10 @@ static int request_run(struct request *r)
     while (i < n && r->in.op && strcmp(ops[i].name, r->in.op) != 0)
         i++;
     if (!r->in.op || i == n)
-        return amp_fail(r->err, AMP_INTERNAL, "bad_request", "unknown or missing \"op\"");
+        return amp_fail(r->err, AMP_INTERNAL, bad_request, "unknown or missing \"op\"");
     for (const char *const *need = ops[i].needs; *need; need++)
         if (text_is_missing(r, *need))
-            return amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"%s\" is missing", *need);
+            return amp_fail(r->err, AMP_INTERNAL, bad_request, "\"%s\" is missing", *need);
     open_guard(r->in.repo, r->in.worktree, r->in.path);
     if (open_repository(r, r->in.repo, &r->repo) < 0)
         return -1;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "worker.h"
 #include "worktree/git/git.h"
 #include "json/text.h"
@@ -18,8 +19,8 @@ int open_repository(struct request *r, const char *path, git_repository **out)
     if (rc == GIT_ENOTFOUND && e && e->message && strstr(e->message, "safe.directory"))
         rc = GIT_EOWNER;
     if (rc == GIT_ENOTFOUND && !open_refused())
-        return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: not a git repository", path);
-    return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;
+        return amp_fail(r->err, AMP_DATAERR, repo_not_git, "%s: not a git repository", path);
+    return rc ? fail_git(r, rc, AMP_DATAERR, AMP_CODE(repo_not_git), path) : 0;
 }
 
 /* git's own directory for them is one of the repository's objects. Any other directory that the
@@ -51,7 +52,7 @@ int incoming_add(struct request *r)
     int rc = git_repository_odb(&odb, r->repo);
     if (rc == 0)
         rc = git_odb_add_disk_alternate(odb, real);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_failed", "the objects of the push") : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_failed), "the objects of the push") : 0;
 }
 
 /* Full ids and refs are looked up directly, as revparse would do first: the library leaks memory
@@ -75,7 +76,7 @@ int find_commit(struct request *r, git_repository *repo, const char *rev, git_co
     CLEANUP(git_object_cleanup) git_object *any = NULL;
     git_object *commit = NULL;
     if (find_object(repo, rev, &any) || git_object_peel(&commit, any, GIT_OBJECT_COMMIT))
-        return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such commit in %s", rev,
+        return amp_fail(r->err, AMP_NO, unknown_revision, "%s: no such commit in %s", rev,
                         git_repository_path(repo));
     *out = (git_commit *)commit;
     return 0;
@@ -107,13 +108,14 @@ int check_branch(struct request *r, const struct amp_rule *rule, const struct am
     if (v == AMP_RULE_REFUSE)
         return refuse_branch(r, branch, c->agent ? c->name : NULL);
     if (amp_rule_refused(v))
-        return amp_fail(r->err, AMP_NOPERM, amp_rule_code(v), "%s: refused to %s", branch, c->name);
+        return amp_fail_text(r->err, AMP_NOPERM, amp_rule_code(v), "%s: refused to %s", branch,
+                             c->name);
     return 0;
 }
 
 int refuse_branch(struct request *r, const char *branch, const char *agent)
 {
-    return amp_fail(r->err, AMP_NOPERM, "branch_violation", "%s: protected branch: refused to %s",
+    return amp_fail(r->err, AMP_NOPERM, branch_violation, "%s: protected branch: refused to %s",
                     branch, agent ? agent : "people");
 }
 
@@ -201,7 +203,7 @@ int op_config(struct request *r)
         rc = 0;
     }
     git_buf_dispose(&expanded);
-    return rc ? fail_git(r, rc, AMP_CONFIG, "git_config", key) : 0;
+    return rc ? fail_git(r, rc, AMP_CONFIG, AMP_CODE(git_config), key) : 0;
 }
 
 int op_reflog(struct request *r)
@@ -210,7 +212,7 @@ int op_reflog(struct request *r)
     const char *oid = r->in.oid;
     int rc = git_reflog_read(&log, r->repo, r->in.ref);
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.ref);
     for (size_t i = 0; i < git_reflog_entrycount(log); i++) {
         const git_reflog_entry *e = git_reflog_entry_byindex(log, i);
         const git_signature *who = git_reflog_entry_committer(e);
@@ -224,7 +226,7 @@ int op_reflog(struct request *r)
         amp_jw_member_int(&r->out, "time", (int64_t)who->when.time * 1000);
         return 0;
     }
-    return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such entry in its log", r->in.ref);
+    return amp_fail(r->err, AMP_NO, unknown_revision, "%s: no such entry in its log", r->in.ref);
 }
 
 /* ---- refs ---- */
@@ -322,7 +324,7 @@ int op_refs(struct request *r)
     amp_jw_member_open(&r->out, "refs", '[');
     int rc = reply_refs(r, r->repo, only ? &rule : NULL, "");
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.repo);
     if (only)
         reply_remotes(r, &rule);
     amp_jw_close(&r->out, ']');

@@ -6,6 +6,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worker.h"
 #include "worktree/snapshot/tree.h"
 
@@ -67,7 +68,7 @@ static int files_put(struct request *r, git_index *to)
     for (size_t i = 0; i < t.n; i++) {
         int rc = entry_put(r, to, &t.v[i]);
         if (rc)
-            return fail_git(r, rc, AMP_IOERR, "git_error", t.v[i].path);
+            return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), t.v[i].path);
     }
     return 0;
 }
@@ -79,7 +80,7 @@ static int patch_write(struct request *r, git_tree *from, git_tree *to)
     git_diff_options_init(&opt, GIT_DIFF_OPTIONS_VERSION);
     opt.flags = GIT_DIFF_SHOW_BINARY | GIT_DIFF_INCLUDE_TYPECHANGE;
     int rc = git_diff_tree_to_tree(&diff, r->repo, from, to, &opt);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref)
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.ref)
               : write_patch(r, diff, r->in.patch);
 }
 
@@ -87,8 +88,7 @@ static int ref_check(struct request *r)
 {
     return strncmp(r->in.ref, REFS, sizeof REFS - 1) == 0
                ? 0
-               : amp_fail(r->err, AMP_INTERNAL, "bad_request", "%s: not a snapshot's ref",
-                          r->in.ref);
+               : amp_fail(r->err, AMP_INTERNAL, bad_request, "%s: not a snapshot's ref", r->in.ref);
 }
 
 int op_snapshot_save(struct request *r)
@@ -110,7 +110,7 @@ int op_snapshot_save(struct request *r)
             rc = git_index_read_tree(index, from);
     }
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.repo);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.repo);
     if (files_put(r, index) < 0)
         return -1;
     rc = git_index_write_tree_to(&tree, index, r->repo);
@@ -125,7 +125,7 @@ int op_snapshot_save(struct request *r)
     if (rc == 0)
         rc = git_reference_create(&ref, r->repo, r->in.ref, &oid, 1, "amp: snapshot");
     if (rc)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.ref);
     reply_oid(r, "oid", &oid);
     return r->in.patch ? patch_write(r, from, to) : 0;
 }
@@ -135,5 +135,6 @@ int op_snapshot_drop(struct request *r)
     if (ref_check(r) < 0)
         return -1;
     int rc = git_reference_remove(r->repo, r->in.ref);
-    return rc && rc != GIT_ENOTFOUND ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.ref) : 0;
+    return rc && rc != GIT_ENOTFOUND ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.ref)
+                                     : 0;
 }

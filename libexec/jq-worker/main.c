@@ -22,6 +22,8 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
+
 #define MEMORY_MAX  ((rlim_t)1 << 30)
 #define CPU_SECONDS 10 /* for one request */
 #define LINE_MAX_   ((size_t)40 << 20)
@@ -91,14 +93,14 @@ static int answer_request(jq_state **filters, int n_filters, struct amp_tape *t,
 {
     struct amp_json_fault fault;
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_request", "a request", &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_request), "a request", &fault);
     uint32_t q = amp_tape_get(t, 0, AMP_SPAN("q"));
     uint32_t list = amp_tape_get(t, 0, AMP_SPAN("f"));
     uint32_t m = amp_tape_get(t, 0, AMP_SPAN("m"));
     int64_t number;
     if (q == AMP_TOK_NONE || list == AMP_TOK_NONE || m == AMP_TOK_NONE ||
         !amp_tok_int(t, q, &number))
-        return amp_fail(err, AMP_DATAERR, "bad_request", "a request needs q, f and m");
+        return amp_fail(err, AMP_DATAERR, bad_request, "a request needs q, f and m");
     struct amp_span text = amp_tok_source(t, m);
     struct amp_jw w;
     amp_jw_init(&w, out);

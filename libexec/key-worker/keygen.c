@@ -9,6 +9,7 @@
 #include <amp/base/child.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "identity/signature.h"
 
 enum { LIMIT_MS = 20000, TEXT_MAX = 16384, NAMESPACE_MOST = 64 };
@@ -37,7 +38,7 @@ int keygen_verify(const struct amp_pubkey *key, struct amp_span namespace, struc
     struct amp_error why;
     char ns[NAMESPACE_MOST + 1];
     if (namespace.n == 0 || !amp_span_copy(namespace, ns, sizeof ns))
-        return amp_fail(err, AMP_DATAERR, "bad_request", "the namespace is malformed");
+        return amp_fail(err, AMP_DATAERR, bad_request, "the namespace is malformed");
     amp_buf_init(&trust, TEXT_MAX);
     amp_buf_init(&armour, TEXT_MAX);
     if (amp_sshsig_write(key, ns, &sig, &armour, &why) < 0)
@@ -68,6 +69,6 @@ int keygen_verify(const struct amp_pubkey *key, struct amp_span namespace, struc
         amp_child_wait(&child, LIMIT_MS, 1000, NULL, &end, err) < 0)
         return -1;
     if (!end.exited)
-        return amp_fail(err, AMP_UNAVAILABLE, "keygen_failed", "ssh-keygen was killed");
+        return amp_fail(err, AMP_UNAVAILABLE, keygen_failed, "ssh-keygen was killed");
     return end.exit_code == 0;
 }

@@ -14,6 +14,7 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "cli/cli.h"
 #include "worker.h"
 
@@ -60,22 +61,22 @@ static int request_read(const struct amp_tape *t, struct request *r, struct amp_
     uint32_t q = amp_tape_get(t, 0, AMP_SPAN("q"));
     if (q == AMP_TOK_NONE || !amp_tok_int(t, q, &r->q) || !member_text(t, "type", &type) ||
         !member_text(t, "key", &key) || !member_text(t, "value", &r->value))
-        return amp_fail(err, AMP_DATAERR, "bad_request", "the request is malformed");
+        return amp_fail(err, AMP_DATAERR, bad_request, "the request is malformed");
     int rc = base64_decode(key, &r->blob, err);
     if (rc == 1)
-        amp_fail(err, AMP_DATAERR, "bad_request", "the key is not base64");
+        amp_fail(err, AMP_DATAERR, bad_request, "the key is not base64");
     if (rc != 0 || amp_pubkey_from_blob(amp_buf_span(&r->blob), &r->key, err) < 0)
         return -1;
     if (!amp_span_is(type, r->key.type))
-        return amp_fail(err, AMP_DATAERR, "bad_request", "the key has another type");
+        return amp_fail(err, AMP_DATAERR, bad_request, "the key has another type");
     r->p256 = r->key.kind == AMP_PUBKEY_ECDSA_P256;
     r->namespace = (struct amp_span){"", 0};
     if (!member_text(t, r->p256 ? "data" : "text", &data) ||
         (!r->p256 && !member_text(t, "namespace", &r->namespace)))
-        return amp_fail(err, AMP_DATAERR, "bad_request", "the request is malformed");
+        return amp_fail(err, AMP_DATAERR, bad_request, "the request is malformed");
     rc = base64_decode(data, &r->data, err);
     if (rc == 1)
-        amp_fail(err, AMP_DATAERR, "bad_request", "the text is not base64");
+        amp_fail(err, AMP_DATAERR, bad_request, "the text is not base64");
     if (rc != 0)
         return -1;
     return base64_decode(r->value, &r->blob, err);
@@ -99,7 +100,7 @@ static int request_answer(struct amp_tape *t, struct request *r, struct amp_span
     AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_request", "the request", &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_request), "the request", &fault);
     r->q = 0;
     int valid = request_verify(t, r, &why);
     amp_buf_init(&out, 4096);
@@ -139,7 +140,7 @@ static int worker_run(int argc, char **argv)
             rc = amp_lines_fill(&in, STDIN_FILENO, &err) == AMP_READ_FAILED ? -1 : 0;
             break;
         case AMP_LINE_TOO_LONG:
-            rc = amp_fail(&err, AMP_DATAERR, "line_too_long", "a request is longer than 64 MiB");
+            rc = amp_fail(&err, AMP_DATAERR, line_too_long, "a request is longer than 64 MiB");
             break;
         case AMP_LINE_END:
             more = false;

@@ -7,13 +7,14 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include "base/codes.h"
 #include "identity/wire.h"
 
 enum { SCALAR_BYTES = 32, POINT_BYTES = 65 };
 
 static int crypto_failed(struct amp_error *err)
 {
-    return amp_fail(err, AMP_INTERNAL, "crypto_failed", "libcrypto failed");
+    return amp_fail(err, AMP_INTERNAL, crypto_failed, "libcrypto failed");
 }
 
 /* Reads an mpint (RFC 4251 §5): not negative, not zero, in its shortest form, at most 32 bytes.

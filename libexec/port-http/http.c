@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 #define ANSWER_MAX   ((size_t)1 << 20)
 #define HEADERS_MAX  65536
 #define REDIRECTS    3
@@ -62,9 +64,9 @@ static int read_headers(const char *path, char *text, size_t size, struct amp_er
     if (fd < 0 || fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_USAGE, "cannot read the headers in %s", path);
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
-        return amp_fail(err, AMP_USAGE, "bad_headers", "%s belongs to another user", path);
+        return amp_fail(err, AMP_USAGE, bad_headers, "%s belongs to another user", path);
     if (st.st_mode & 077)
-        return amp_fail(err, AMP_USAGE, "bad_headers", "other users can access %s: chmod 600 %s",
+        return amp_fail(err, AMP_USAGE, bad_headers, "other users can access %s: chmod 600 %s",
                         path, path);
     size_t len = 0;
     ssize_t n;
@@ -72,7 +74,7 @@ static int read_headers(const char *path, char *text, size_t size, struct amp_er
         len += (size_t)n;
     text[len] = 0;
     if (len == size - 1 || memchr(text, 0, len))
-        return amp_fail(err, AMP_USAGE, "bad_headers", "%s is too long or not text", path);
+        return amp_fail(err, AMP_USAGE, bad_headers, "%s is too long or not text", path);
     return 0;
 }
 
@@ -97,7 +99,7 @@ static int take_headers(struct http *h, const char *path, struct amp_error *err)
         const char *colon = strchr(line, ':');
         if (!colon || colon == line || strcspn(line, " \t") < (size_t)(colon - line) ||
             strchr(line, '\r') || is_ours(line))
-            return amp_fail(err, AMP_USAGE, "bad_headers", "%s:%d: not a header to send", path,
+            return amp_fail(err, AMP_USAGE, bad_headers, "%s:%d: not a header to send", path,
                             number);
         if (add_header(&h->headers, line, err) < 0)
             return -1;
@@ -140,7 +142,7 @@ static int http_init(struct http *h, const struct http_options *opt, struct amp_
     if (!h->curl || !h->base)
         return amp_fail_memory(err);
     if (curl_url_set(h->base, CURLUPART_URL, opt->url, 0) != CURLUE_OK)
-        return amp_fail(err, AMP_USAGE, "bad_url", "not a URL: %.200s", opt->url);
+        return amp_fail(err, AMP_USAGE, bad_url, "not a URL: %.200s", opt->url);
     if (opt->ca && access(opt->ca, R_OK) < 0)
         return amp_fail_errno(err, AMP_USAGE, "cannot read %s", opt->ca);
     set_up(h, opt);
@@ -154,7 +156,7 @@ int http_new(const struct http_options *opt, struct http **out, struct amp_error
     struct http *h = calloc(1, sizeof(*h));
     if (!h || curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
         free(h);
-        return amp_fail(err, AMP_UNAVAILABLE, "no_curl", "libcurl does not start");
+        return amp_fail(err, AMP_UNAVAILABLE, no_curl, "libcurl does not start");
     }
     if (http_init(h, opt, err) < 0) {
         http_free(h);

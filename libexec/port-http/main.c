@@ -27,6 +27,7 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "http.h"
 
 #define LINE_MAX_ ((size_t)40 << 20)
@@ -39,12 +40,12 @@ static int answer_request(struct http *h, struct amp_tape *t, struct amp_span li
     struct http_outcome how = {0};
     int64_t q;
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_request", "a request", &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_request), "a request", &fault);
     uint32_t tq = amp_tape_get(t, 0, AMP_SPAN("q")), tk = amp_tape_get(t, 0, AMP_SPAN("key")),
              tb = amp_tape_get(t, 0, AMP_SPAN("body"));
     if (tq == AMP_TOK_NONE || tk == AMP_TOK_NONE || tb == AMP_TOK_NONE || !amp_tok_int(t, tq, &q) ||
         t->tok[tk].type != AMP_JSON_STRING || t->tok[tb].type != AMP_JSON_STRING)
-        return amp_fail(err, AMP_DATAERR, "bad_request", "a request needs q, key and body");
+        return amp_fail(err, AMP_DATAERR, bad_request, "a request needs q, key and body");
     amp_buf_reset(arena);
     if (amp_buf_reserve(arena, line.n, err) < 0 || amp_tok_text(t, tk, arena, &key, err) < 0 ||
         amp_tok_text(t, tb, arena, &body, err) < 0 || http_post(h, key, body, &how, err) < 0)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "hitl/escalation.h"
 #include "message/facts.h"
 #include "message/ledger/awaited.h"
@@ -108,7 +109,7 @@ static int is_redelivery(struct checks *c, const struct amp_view *v, struct amp_
             seen = same ? SEEN_SAME : SEEN_OTHER;
     }
     if (seen == SEEN_OTHER)
-        checks_finding(c, "duplicate_event", "/eventId", v->id, "an unused id",
+        checks_finding(c, AMP_CODE(duplicate_event), "/eventId", v->id, "an unused id",
                        "is the id of another event");
     return seen == SEEN_SAME;
 }
@@ -126,7 +127,7 @@ static void check_outbox(struct checks *c, const struct rtp_fact *f)
         return;
     number_text(f->seq, found, sizeof found, "");
     number_text(*next, expected, sizeof expected, "at least ");
-    checks_finding(c, "seq_not_monotonic", "/seq", amp_span_str(found), expected,
+    checks_finding(c, AMP_CODE(seq_not_monotonic), "/seq", amp_span_str(found), expected,
                    "is not above the last number of this outbox");
 }
 
@@ -138,8 +139,8 @@ static void check_attempt(struct checks *c, const struct rtp_fact *f)
         return;
     number_text(f->attempt, found, sizeof found, "");
     number_text(*last + 1, expected, sizeof expected, "at least ");
-    checks_finding(c, "attempt_not_incremented", "/trace/attempt", amp_span_str(found), expected,
-                   "did not increase although the operation was sent before");
+    checks_finding(c, AMP_CODE(attempt_not_incremented), "/trace/attempt", amp_span_str(found),
+                   expected, "did not increase although the operation was sent before");
 }
 
 static bool is_assignee(const struct rtp_task *task, uint64_t agent, uint64_t everyone)
@@ -267,8 +268,9 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
     else if (amp_rtp_kind_of(v) == AMP_RTP_COMPLETE)
         return confirmation_check(c, v, err);
     else if (f->releases && rtp_spent(task, f))
-        finding_write(c, "warning", "retry_budget_exceeded", "/payload/retryable", AMP_SPAN("true"),
-                      "false", "is ignored: the task failed as often as it may, and has ended");
+        finding_write(c, "warning", AMP_CODE(retry_budget_exceeded), "/payload/retryable",
+                      AMP_SPAN("true"), "false",
+                      "is ignored: the task failed as often as it may, and has ended");
     return 0;
 }
 
@@ -287,12 +289,12 @@ static int check_task_step(struct checks *c, const struct amp_view *v, const str
         f->kind != AMP_RTP_FAILED)
         return 0;
     if (!task || !task->created)
-        add_finding(c, v, "unknown_ref", "/payload/taskId", "a task in the state directory",
+        add_finding(c, v, AMP_CODE(unknown_ref), "/payload/taskId", "a task in the state directory",
                     "is a task without a task_create in the state directory");
     else if (task->done && is_resend(c, f))
         return 0;
     else if (task->done)
-        add_finding(c, v, "terminal", "/payload/taskId", "a task that has not ended",
+        add_finding(c, v, AMP_CODE(terminal), "/payload/taskId", "a task that has not ended",
                     "is a task that has ended");
     else
         return claim_check(c, v, f, task, err);
@@ -321,10 +323,11 @@ static int check_ack(struct checks *c, const struct amp_view *v, const struct rt
             ? amp_map_find(&c->rtp->tasks, event->task)
             : NULL;
     if (!event)
-        add_finding(c, v, "unknown_ref", "/payload/refEventId", "an event in the state directory",
+        add_finding(c, v, AMP_CODE(unknown_ref), "/payload/refEventId",
+                    "an event in the state directory",
                     "refers to an event that is not in the state directory");
     else if (v->body.ack.stage == AMP_STAGE_FULFILLED && !has_outcome(c->rtp, event))
-        add_finding(c, v, "no_terminal_outcome", "/payload/ackType",
+        add_finding(c, v, AMP_CODE(no_terminal_outcome), "/payload/ackType",
                     "accepted until there is a reply, a task_complete or a task_failed",
                     "reports the event as processed, but there is no outcome");
     else if (!task)
@@ -378,7 +381,7 @@ static int check_id(struct checks *c, const struct amp_view *v, struct amp_error
     char pointer[64];
     snprintf(pointer, sizeof pointer, "/%s", amp_spec_of(v->protocol)->id);
     if (other)
-        checks_finding(c, "duplicate_msg_id", pointer, v->id, "an unused id",
+        checks_finding(c, AMP_CODE(duplicate_msg_id), pointer, v->id, "an unused id",
                        "is the id of another message");
     return 0;
 }
@@ -392,10 +395,10 @@ static int check_reference(struct checks *c, const struct amp_view *v, struct am
     if (amp_message_find(c->store, id, &c->mem, &rec, err) < 0)
         return -1;
     if (!rec.found)
-        checks_finding(c, "unknown_ref", pointer, id, "a message in the state directory",
+        checks_finding(c, AMP_CODE(unknown_ref), pointer, id, "a message in the state directory",
                        "refers to a message that is not in the state directory");
     else if (type && (!amp_span_is(rec.type, type) || !amp_span_eq(rec.task, v->task)))
-        checks_finding(c, "unknown_ref", pointer, id, type,
+        checks_finding(c, AMP_CODE(unknown_ref), pointer, id, type,
                        "refers to a message that is not a %s of this task", type);
     return 0;
 }
@@ -404,7 +407,7 @@ static int check_suspension(struct checks *c, const struct amp_view *v,
                             const struct amp_task_status *task)
 {
     if (task->suspended)
-        checks_finding(c, "suspended", "/task_id", v->task, "a decision of the admin first",
+        checks_finding(c, AMP_CODE(suspended), "/task_id", v->task, "a decision of the admin first",
                        "the task is suspended by %.150s", task->ref);
     return 0;
 }
@@ -461,7 +464,7 @@ static int check_subtask(struct checks *c, const struct amp_view *v,
     if (has < 0)
         return -1;
     if (!has)
-        checks_finding(c, "unknown_ref", "/payload/subtask_id", v->body.result.subtask,
+        checks_finding(c, AMP_CODE(unknown_ref), "/payload/subtask_id", v->body.result.subtask,
                        "a subtask of the task's dispatch", "is not a subtask of the task");
     return 0;
 }
@@ -475,7 +478,7 @@ static int check_review(struct checks *c, const struct amp_view *v,
                         err) < 0)
         return -1;
     if (task->ci_failed)
-        checks_finding(c, "ci_failed", "/payload/ci_status", (struct amp_span){"", 0},
+        checks_finding(c, AMP_CODE(ci_failed), "/payload/ci_status", (struct amp_span){"", 0},
                        "a new task_dispatch instead", "a check of this task failed");
     return 0;
 }
@@ -523,7 +526,7 @@ static int check_pace(struct checks *c, const struct amp_view *v, struct amp_err
         return 0;
     number_text(since / 1000, found, sizeof found, "seconds after the last: ");
     number_text(least / 1000, expected, sizeof expected, "seconds after the last: at least ");
-    finding_write(c, "warning", "too_frequent", "/timestamp", amp_span_str(found), expected,
+    finding_write(c, "warning", AMP_CODE(too_frequent), "/timestamp", amp_span_str(found), expected,
                   "is too soon after the last report of progress on the task");
     return 0;
 }

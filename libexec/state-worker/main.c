@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 #include <amp/json/lines.h>
 
+#include "base/codes.h"
 #include "cli/cli.h"
 #include "flow/facts.h"
 #include "flow/keep.h"
@@ -72,7 +73,7 @@ static int check_message(struct worker *w, struct amp_span message, struct amp_j
         good = -1;
     }
     if (good == 0 && w->noted == 0)
-        good = amp_fail(err, AMP_INTERNAL, "helper_protocol", "the request holds no valid message");
+        good = amp_fail(err, AMP_INTERNAL, helper_protocol, "the request holds no valid message");
     if (good > 0)
         bad = checks_run(&w->checks, &v, err);
     amp_jw_close(out, ']');
@@ -103,7 +104,7 @@ static int answer_request(struct worker *w, struct amp_span line, struct amp_err
             q = -1;
     }
     if (q < 0 || message == AMP_TOK_NONE)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "a request is not one");
+        return amp_fail(err, AMP_INTERNAL, helper_protocol, "a request is not one");
     struct amp_jw out;
     amp_buf_reset(&w->reply);
     amp_jw_init(&out, &w->reply);
@@ -134,7 +135,7 @@ static int serve_requests(struct worker *w, struct amp_error *err)
                (r = amp_lines_next(&lines, &line)) == AMP_LINE)
             bad = answer_request(w, line.bytes, err);
         if (r == AMP_LINE_TOO_LONG)
-            bad = amp_fail(err, AMP_INTERNAL, "helper_protocol", "a request is too long");
+            bad = amp_fail(err, AMP_INTERNAL, helper_protocol, "a request is too long");
     } while (got != AMP_READ_FAILED && got != AMP_READ_END && bad == 0);
     amp_lines_release(&lines);
     return got == AMP_READ_FAILED || bad < 0 ? -1 : 0;

@@ -122,6 +122,21 @@ int remove_all(void);'
   [ ${#lines[@]} -eq 2 ]
 }
 
+@test "a code that is a text is found, a word of the list is not" {
+  tree lib/task/x.h <<<'/* x */
+int x_refuse(int x, const char *code, const char *why);
+int x_name(const char *name, const char *code);'
+  echo '/* x */
+struct y f = {.code = AMP_CODE(no_route)};
+struct y g = {.code = "no_rout"};
+int a = x_refuse(1, AMP_CODE(no_route), "no_place") + x_name("my_name", AMP_CODE(no_route));
+int b = x_refuse(1, "no_rout", "there is none");' >lib/task/x.c
+  run -1 bash scripts/lint.sh codes
+  [ "${lines[0]}" = 'lib/task/x.c: "no_rout" is a text: write AMP_CODE(no_rout)' ]
+  [ "${lines[1]}" = "${lines[0]}" ]
+  [ ${#lines[@]} -eq 2 ]
+}
+
 @test "banned calls are found in code, not in comments and strings" {
   tree lib/json/x.c <<<'/* strcpy(a, b) */
 const char *s = "strcpy(";

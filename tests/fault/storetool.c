@@ -309,8 +309,8 @@ static int turn_check(void *ctx, struct amp_span id, const struct amp_store_rec 
         if (amp_store_get(s, AMP_KEY("message", amp_span_str(name)), &other, failed) != 0)
             return -1;
         if (!other.found)
-            return amp_fail(failed, AMP_DATAERR, "part", "a part of turn %s-%ld: no %s", turn,
-                            first, name);
+            return amp_fail_text(failed, AMP_DATAERR, "part", "a part of turn %s-%ld: no %s", turn,
+                                 first, name);
     }
     return 0;
 }

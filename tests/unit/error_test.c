@@ -8,12 +8,12 @@
 int main(void)
 {
     struct amp_error e;
-    TAP_INT(amp_fail(&e, AMP_DATAERR, "bad_line", "line %d", 7), -1, "amp_fail is -1");
+    TAP_INT(amp_fail_text(&e, AMP_DATAERR, "bad_line", "line %d", 7), -1, "amp_fail_text is -1");
     TAP_STR(e.code, "bad_line", "code");
     TAP_STR(e.what, "line 7", "what");
     TAP_INT(e.status, 65, "status");
-    TAP_INT(amp_fail(NULL, AMP_NO, "x", "y"), -1, "without an error to fill");
-    amp_fail(&e, AMP_NO, e.code, "again: %s", e.what);
+    TAP_INT(amp_fail_text(NULL, AMP_NO, "x", "y"), -1, "without an error to fill");
+    amp_fail_text(&e, AMP_NO, e.code, "again: %s", e.what);
     TAP_STR(e.what, "again: line 7", "an error's own text as argument");
     TAP_STR(e.code, "bad_line", "an error's own code as argument");
     errno = ENOSPC;

@@ -34,7 +34,7 @@ static int take(void *ctx, const struct amp_store_rec *now, struct amp_store_cha
              now->state.n ? now->state.p : "", (int)(now->json.n > 100 ? 100 : now->json.n),
              now->json.n ? now->json.p : "");
     if (s->rc)
-        return s->rc < 0 ? amp_fail(e, AMP_NO, "no_thanks", "refused") : 1;
+        return s->rc < 0 ? amp_fail_text(e, AMP_NO, "no_thanks", "refused") : 1;
     *c = (struct amp_store_change){.event = "step",
                                    .to = s->to,
                                    .json = amp_span_str(s->json),
@@ -223,7 +223,7 @@ static int end_early(void *ctx, struct amp_span id, const struct amp_store_rec *
     struct ending *e = ctx;
     if (++e->n < 2)
         return 0;
-    return e->rc < 0 ? amp_fail(failed, AMP_NO, "enough", "two are enough") : e->rc;
+    return e->rc < 0 ? amp_fail_text(failed, AMP_NO, "enough", "two are enough") : e->rc;
 }
 
 static bool counted(struct amp_store *s, uint64_t all, uint64_t due)

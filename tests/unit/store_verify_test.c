@@ -52,7 +52,7 @@ static int check(void *ctx, struct amp_span text, struct amp_span sig, struct am
     char want[64];
     snprintf(want, sizeof want, "{\"value\":\"%016" PRIx64 "\"}", signature(text));
     ++*(int *)ctx;
-    return amp_span_is(sig, want) ? 0 : amp_fail(e, AMP_NO, "bad_signature", "it is wrong");
+    return amp_span_is(sig, want) ? 0 : amp_fail_text(e, AMP_NO, "bad_signature", "it is wrong");
 }
 
 static struct amp_store *store_open(bool read_only, uint64_t keep)

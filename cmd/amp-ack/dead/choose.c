@@ -11,6 +11,7 @@
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "base/loop.h"
 #include "dead.h"
@@ -146,7 +147,7 @@ static int where_holds(struct dead_where *w, struct amp_span id, struct amp_span
         if (amp_helper_step(w->helper, where_reply, w, err) < 0)
             return -1;
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     }
     return w->verdict;
 }

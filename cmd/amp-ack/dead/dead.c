@@ -9,6 +9,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "cli/table.h"
 #include "dead.h"
 
@@ -165,7 +166,7 @@ static void refusal_print(const struct dead_choice *c, const struct amp_error *w
 static int requeue_dry(struct dead_choices *c, struct amp_error *err)
 {
     struct amp_error closed;
-    amp_fail(&closed, AMP_NO, "already_requeued", "the letter was requeued already");
+    amp_fail(&closed, AMP_NO, already_requeued, "the letter was requeued already");
     for (size_t i = 0; i < c->n; i++) {
         if (dead_report("requeue", &c->v[i], c->v[i].open ? NULL : &closed, err) < 0)
             return -1;
@@ -293,7 +294,7 @@ static int letters_purge(struct amp_store *s, struct dead_choices *c, struct amp
         if (purge_some(s, c->v + i, c->n - i > 256 ? 256 : c->n - i, &removed, err) < 0)
             return -1;
     amp_note("%zu dead %s removed", removed, removed == 1 ? "letter is" : "letters are");
-    return amp_stop ? amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted") : 0;
+    return amp_stop ? amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted") : 0;
 }
 
 int ack_dead_purge(int argc, char **argv)

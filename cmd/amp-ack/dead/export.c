@@ -17,6 +17,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "cli/config.h"
 #include "dead.h"
 #include "protocol/redact/redact.h"
@@ -170,9 +171,9 @@ static int bundle_write(const struct bundle *b, const char *path, struct amp_err
     struct stat st;
     int rc;
     if (lstat(path, &st) == 0)
-        return amp_fail(err, AMP_CANTCREAT, "exists", "%s exists already", path);
+        return amp_fail(err, AMP_CANTCREAT, exists, "%s exists already", path);
     if (n == 0 || n > PATH_MAX - 64)
-        return amp_fail(err, AMP_USAGE, "bad_path", "--bundle needs a path");
+        return amp_fail(err, AMP_USAGE, bad_path, "--bundle needs a path");
     amp_uuid4(id);
     snprintf(temp, sizeof(temp), "%.*s.%.8s.partial", (int)(PATH_MAX - 64), path, id);
     if (tar) {

@@ -9,6 +9,7 @@
 
 #include "../pass.h"
 #include "agent/record.h"
+#include "base/codes.h"
 #include "cli/cli.h"
 #include "cli/page/page.h"
 #include "flow/story/story.h"
@@ -293,7 +294,7 @@ static int frames_follow(struct reading *rd, struct amp_error *err)
         if (rc == 0)
             rc = amp_wake_wait(&wake, &f, &why, err);
         if (rc == 0 && (why & AMP_WAKE_OUT))
-            rc = amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+            rc = amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone");
         /* A busy log is read ten times a second. */
         struct amp_wake_for rest = {.out_fd = -1, .stop = &amp_stop};
         rest.timeout_ms = read_ms + LOOK_MS - amp_mono_ms();
@@ -312,7 +313,7 @@ int ack_since(const char *text, int64_t *ms, struct amp_error *err)
     if (!text || amp_time_parse(amp_span_str(text), ms))
         return 0;
     if (amp_num_duration(amp_span_str(text), 0, DAYS_MS, &ago, &why) < 0)
-        return amp_fail(err, AMP_USAGE, "bad_time",
+        return amp_fail(err, AMP_USAGE, bad_time,
                         "--since takes an RFC 3339 time with an offset, or a duration");
     *ms = amp_now_ms() - ago;
     return 0;
@@ -322,7 +323,7 @@ static int log_print(struct reading *rd, struct amp_error *err)
 {
     int rc = follow ? frames_follow(rd, err) : frames_read(rd, err);
     if (rc == 0 && amp_stop)
-        rc = amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        rc = amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     return rc;
 }
 

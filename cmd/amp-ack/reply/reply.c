@@ -8,6 +8,7 @@
 #include <amp/base/num.h>
 
 #include "../pass.h"
+#include "base/codes.h"
 #include "flow/outbox.h"
 #include "flow/reply/reply.h"
 #include "protocol/compose/json.h"
@@ -90,20 +91,20 @@ static int data_read(struct answer *a, struct amp_error *err)
         return 0;
     struct amp_span json = amp_span_str(data);
     if (json.n > AMP_REPLY_TEXT_MAX)
-        return amp_fail(err, AMP_NO, "bad_value", "--data is longer than %d bytes",
+        return amp_fail(err, AMP_NO, bad_value, "--data is longer than %d bytes",
                         AMP_REPLY_TEXT_MAX);
     if (!(a->data = amp_json_load(json, err)))
         return -1;
     return json_is_object(a->data)
                ? 0
-               : amp_fail(err, AMP_DATAERR, "invalid_json", "--data is not a JSON object");
+               : amp_fail(err, AMP_DATAERR, invalid_json, "--data is not a JSON object");
 }
 
 /* The strings move while the buffer grows, so the files are read twice. */
 static int files_read(struct answer *a, struct amp_error *err)
 {
     if (files.n > AMP_REPLY_FILES_MAX)
-        return amp_fail(err, AMP_NO, "bad_file", "more than %d files", AMP_REPLY_FILES_MAX);
+        return amp_fail(err, AMP_NO, bad_file, "more than %d files", AMP_REPLY_FILES_MAX);
     for (int pass = 0; pass < 2; pass++) {
         amp_buf_reset(&a->files_mem);
         for (int i = 0; i < files.n; i++)
@@ -168,7 +169,7 @@ static int refusal_print(const struct amp_error *e)
 {
     struct amp_error said = *e;
     if (e->status == AMP_NO)
-        amp_fail(&said, e->status, e->code, "%s: %.400s", e->code, e->what);
+        amp_fail_text(&said, e->status, e->code, "%s: %.400s", e->code, e->what);
     return amp_complain(&said);
 }
 

@@ -73,7 +73,7 @@ static enum mcp_step request_look(struct mcp_call *call, json_t **answer, struct
     if (rc == 0 && amp_now_ms() < call->until_ms)
         return MCP_WAITS;
     if (rc == 0)
-        amp_fail(err, AMP_TEMPFAIL, "no_answer", "the worker did not answer within %d s",
+        amp_fail(err, AMP_TEMPFAIL, no_answer, "the worker did not answer within %d s",
                  QUICK_MS / 1000);
     return ask_free(call, rc > 0 ? MCP_DONE : MCP_FAILED);
 }
@@ -99,7 +99,7 @@ static json_t *worker_ask(struct mcp *m, json_t *request, struct amp_error *err)
         return NULL;
     int rc = amp_ask_wait(&m->ask, id, NULL, amp_now_ms() + QUICK_MS, &amp_stop, &answer, err);
     if (rc == 0)
-        amp_fail(err, AMP_TEMPFAIL, "no_answer", "the worker did not answer within %d s",
+        amp_fail(err, AMP_TEMPFAIL, no_answer, "the worker did not answer within %d s",
                  QUICK_MS / 1000);
     return rc > 0 ? answer : NULL;
 }
@@ -220,7 +220,7 @@ enum mcp_step mcp_attempt_ask(struct mcp_call *call, struct amp_error *err)
     call->until_ms = amp_now_ms() + (limit ? json_integer_value(limit) : MCP_ASK_SECONDS) * 1000;
     int n = snprintf(text, sizeof text, "%s%s%s", question, *details ? "\n" : "", details);
     if (n > 4096) {
-        amp_fail(err, AMP_DATAERR, "line_too_long",
+        amp_fail(err, AMP_DATAERR, line_too_long,
                  "question and details have %d bytes together (limit: 4096)", n);
         return MCP_FAILED;
     }
@@ -260,7 +260,7 @@ static enum mcp_step result_write(struct mcp_call *call, const json_t *answer, c
 
     amp_buf_init(&text, FILE_MAX);
     if (!*path) {
-        amp_fail(err, AMP_UNAVAILABLE, "no_worker", "AMP_RESULT is not set");
+        amp_fail(err, AMP_UNAVAILABLE, no_worker, "AMP_RESULT is not set");
         return MCP_FAILED;
     }
     if (amp_json_dump(answer, &text, err) < 0)
@@ -345,7 +345,7 @@ json_t *mcp_attempt_verdict_read(struct mcp *m, struct amp_error *err)
             return json_pack("{s:s, s:s, s:O}", "verdict_ref", amp_json_str(part, "verdict_ref"),
                              "decision", amp_json_str(part, "verdict"), "issues",
                              issues ? issues : json_null());
-    amp_fail(err, AMP_NO, "no_verdict", "there is no verdict about this subtask yet");
+    amp_fail(err, AMP_NO, no_verdict, "there is no verdict about this subtask yet");
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 
 #include "../mcp.h"
+#include "base/codes.h"
 #include "flow/ask/ask.h"
 #include "protocol/compose/json.h"
 
@@ -86,7 +87,8 @@ enum mcp_step mcp_ask_step(struct mcp_call *call, struct amp_error *err)
         }
         if (amp_now_ms() < call->until_ms)
             return MCP_WAITS;
-        int rc = amp_asking_end(&p->ask, "timed_out", "the agent does not wait any longer", err);
+        int rc =
+            amp_asking_end(&p->ask, AMP_CODE(timed_out), "the agent does not wait any longer", err);
         if (rc < 0)
             return ask_free(call, MCP_FAILED);
         if (rc == 0)
@@ -99,7 +101,7 @@ void mcp_ask_stop(struct mcp_call *call, const char *why)
     struct person *p = call->own;
     struct amp_error err;
 
-    if (p && amp_asking_end(&p->ask, "timed_out", why, &err) < 0)
+    if (p && amp_asking_end(&p->ask, AMP_CODE(timed_out), why, &err) < 0)
         amp_complain(&err);
     ask_free(call, MCP_FAILED);
 }

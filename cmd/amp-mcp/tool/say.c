@@ -117,8 +117,7 @@ static int refusal_read(int fd, struct amp_error *err)
     struct amp_reader *reader = amp_reader_new(NULL, err);
     if (!reader)
         return -1;
-    amp_fail(err, AMP_NO, "refused",
-             "amp-route refused the message; its dead letter has the reason");
+    amp_fail(err, AMP_NO, refused, "amp-route refused the message; its dead letter has the reason");
     if (amp_file_read(AT_FDCWD, path, ANSWER_MAX, &text, NULL) == 0)
         for (size_t at = 0; at < text.len;) {
             const char *p = text.data + at, *end = memchr(p, '\n', text.len - at);
@@ -129,7 +128,7 @@ static int refusal_read(int fd, struct amp_error *err)
                 continue;
             char code[48];
             amp_span_copy(v.body.ack.code, code, sizeof code);
-            amp_fail(err, AMP_NO, code, "%.*s", AMP_CLIP(v.body.ack.note, 300));
+            amp_fail_text(err, AMP_NO, code, "%.*s", AMP_CLIP(v.body.ack.note, 300));
         }
     amp_reader_free(reader);
     return -1;
@@ -144,7 +143,7 @@ static int memory_file(struct amp_span text, struct amp_error *err)
     if (amp_write_all(fd, text, err) == 0 && lseek(fd, 0, SEEK_SET) == 0)
         return fd;
     close(fd);
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+    return amp_fail(err, AMP_TEMPFAIL, no_memory, "no memory for a message");
 }
 
 static int route_run(struct mcp *m, struct amp_span lines, struct amp_error *err)
@@ -194,7 +193,7 @@ static int route_run(struct mcp *m, struct amp_span lines, struct amp_error *err
         return 0;
     if (end.exited && end.exit_code == AMP_NO)
         return refusal_read(out, err);
-    return amp_fail(err, AMP_TEMPFAIL, "route_failed",
+    return amp_fail(err, AMP_TEMPFAIL, route_failed,
                     end.exited ? "amp-route ended with status %d" : "amp-route was ended (%d)",
                     end.exited ? end.exit_code : end.signal);
 }
@@ -411,7 +410,7 @@ static enum mcp_step message_send(struct mcp_call *call, struct amp_error *err)
     };
 
     if (strcmp(s.say.to, m->agent) == 0) {
-        amp_fail(err, AMP_NO, "bad_recipient", "an agent does not send to itself");
+        amp_fail(err, AMP_NO, bad_recipient, "an agent does not send to itself");
         return MCP_FAILED;
     }
     enum mcp_step how = box_lock(call, &lock, err);
@@ -492,7 +491,7 @@ static int question_refuse(struct mcp *m, const char *id, struct amp_error *err)
     }
     if (found < 0)
         return -1;
-    return found ? amp_fail(err, AMP_NOPERM, "permission_denied",
+    return found ? amp_fail(err, AMP_NOPERM, permission_denied,
                             "%.100s is a question for a person; an agent does not answer it", id)
                  : 0;
 }
@@ -524,7 +523,7 @@ static int files_read(const json_t *list, struct named_files *f, struct amp_erro
             if (strncmp(path, cwd, n) == 0 && path[n] == '/')
                 path += n + 1;
             if (f->n == AMP_REPLY_FILES_MAX || *path == '/')
-                return amp_fail(err, AMP_NOPERM, "permission_denied",
+                return amp_fail(err, AMP_NOPERM, permission_denied,
                                 "%.300s: only files below %.300s", path, cwd);
             if (amp_reply_file_read_below(root, path, &f->mem, &f->v[f->n], err) < 0)
                 return -1;

@@ -5,6 +5,7 @@
 #include <amp/base/clock.h>
 
 #include "../mcp.h"
+#include "base/codes.h"
 #include "flow/story/story.h"
 #include "protocol/compose/json.h"
 #include "task/machines.h"
@@ -85,7 +86,7 @@ json_t *mcp_task_read(struct mcp *m, const char *id, struct amp_error *err)
         if (amp_brief_each(m->store, &mine, task_choose, &c, err) < 0)
             return NULL;
         if (!c.n) {
-            amp_fail(err, AMP_NO, "no_task", "the agent %s has no open task", m->agent);
+            amp_fail(err, AMP_NO, no_task, "the agent %s has no open task", m->agent);
             return NULL;
         }
         memcpy(found, c.id, sizeof found);

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/codes.h"
+
 /* ---- a crash ---- */
 
 static struct termios saved;
@@ -143,7 +145,7 @@ int top_screen_open(struct top_screen *s, bool color, struct amp_error *err)
     set_escdelay(25);
     if (!newterm(NULL, stdout, stdin)) {
         close(s->signals);
-        return amp_fail(err, AMP_UNAVAILABLE, "terminal", "the terminal cannot show a screen");
+        return amp_fail(err, AMP_UNAVAILABLE, terminal, "the terminal cannot show a screen");
     }
     s->open = true;
     taken = 1;

@@ -15,6 +15,7 @@
 
 #include <amp/schema/schema.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "schema.h"
 #include "schema/format/format.h"
@@ -74,18 +75,17 @@ static int add_mapping(struct user_files *f, const char *text, struct amp_error 
     const char *equals = strrchr(text, '=');
     struct stat st;
     if (!equals || equals == text || !equals[1])
-        return amp_fail(err, AMP_USAGE, "usage", "--resolve takes URI-PREFIX=DIR, not %.100s",
-                        text);
+        return amp_fail(err, AMP_USAGE, usage, "--resolve takes URI-PREFIX=DIR, not %.100s", text);
     struct amp_span prefix = {text, (size_t)(equals - text)};
     if (!memchr(prefix.p, ':', prefix.n))
-        return amp_fail(err, AMP_USAGE, "usage",
+        return amp_fail(err, AMP_USAGE, usage,
                         "--resolve: %.*s is not an absolute URI: it has no scheme",
                         (int)(prefix.n < 100 ? prefix.n : 100), prefix.p);
     if (stat(equals + 1, &st) < 0)
         return amp_fail_errno(err, AMP_DATAERR, "--resolve: cannot use %s", equals + 1);
     for (size_t i = 0; i < f->n_maps; i++)
         if (amp_span_eq(f->maps[i].prefix, prefix))
-            return amp_fail(err, AMP_USAGE, "usage", "--resolve: %.*s is given twice",
+            return amp_fail(err, AMP_USAGE, usage, "--resolve: %.*s is given twice",
                             (int)(prefix.n < 100 ? prefix.n : 100), prefix.p);
     f->maps[f->n_maps++] = (struct mapping){prefix, equals + 1, -1};
     return 0;
@@ -191,7 +191,7 @@ static int open_file(struct mapping *m, struct amp_span uri, struct amp_error *e
         return fd >= 0 ? fd : amp_fail_errno(err, AMP_DATAERR, "cannot open %s", m->path);
     }
     if (!path_of(rest, path))
-        return amp_fail(err, AMP_DATAERR, "bad_path", "%.*s does not name a file below %s",
+        return amp_fail(err, AMP_DATAERR, bad_path, "%.*s does not name a file below %s",
                         (int)(uri.n < 200 ? uri.n : 200), uri.p, m->path);
     int fd = amp_open_beneath(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
     if (fd < 0 && err->sys == ENOENT) { /* many an $id lacks the suffix */
@@ -206,7 +206,7 @@ static int read_all(int fd, struct amp_buf *out, struct amp_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return amp_fail(err, AMP_DATAERR, "bad_file", "not a regular file");
+        return amp_fail(err, AMP_DATAERR, bad_file, "not a regular file");
     enum amp_read got = AMP_READ_BYTES;
     while (got > AMP_READ_END)
         got = amp_read_more(fd, out, 64 * 1024, "it", err);
@@ -217,7 +217,7 @@ static int load_file(struct user_files *f, struct mapping *m, struct amp_span ur
                      struct amp_span *text, struct amp_error *err)
 {
     if (f->n_texts == FILES_MOST)
-        return amp_fail(err, AMP_DATAERR, "too_many", "more than %d schema files", FILES_MOST);
+        return amp_fail(err, AMP_DATAERR, too_many, "more than %d schema files", FILES_MOST);
     if (amp_grow(&f->texts, &f->cap_texts, f->n_texts, sizeof *f->texts, err) < 0)
         return -1;
     AMP_CLOSE int fd = open_file(m, uri, err);

@@ -117,7 +117,7 @@ static int read_source(const struct source *s, struct amp_buf *out, struct amp_e
     if (got == AMP_READ_FAILED && err->status == AMP_IOERR)
         err->status = AMP_DATAERR; /* a directory, for one */
     if (got > AMP_READ_END)
-        return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %d bytes", s->name,
+        return amp_fail(err, AMP_DATAERR, file_too_large, "%s is larger than %d bytes", s->name,
                         SCHEMA_MOST);
     return got;
 }
@@ -139,7 +139,7 @@ static void on_misfit(void *ctx, const struct amp_violation *v)
         line += *p == '\n';
     if (amp_tape_path(m->tape, v->tok, &pointer, NULL, NULL) < 0)
         amp_buf_reset(&pointer);
-    amp_fail(m->err, AMP_DATAERR, "invalid_schema",
+    amp_fail(m->err, AMP_DATAERR, invalid_schema,
              "%.120s:%u: #%.*s: does not match its metaschema: expected %.150s", m->name, line,
              (int)(pointer.len < 100 ? pointer.len : 100), pointer.len ? pointer.data : "",
              v->expected);
@@ -153,8 +153,7 @@ static int check_misfit(const struct amp_schema *meta, const struct misfit *m,
         return -1;
     int valid = amp_schema_check(meta, run, m->tape, 0, err);
     if (valid == 0) {
-        amp_fail(err, AMP_DATAERR, "invalid_schema", "%.120s does not match its metaschema",
-                 m->name);
+        amp_fail(err, AMP_DATAERR, invalid_schema, "%.120s does not match its metaschema", m->name);
         amp_schema_explain(meta, run, m->tape, 0, 1, on_misfit, (void *)(uintptr_t)m, NULL);
     }
     amp_schema_run_free(run);
@@ -223,7 +222,7 @@ static struct amp_schema *compile_text(const struct user_schema_options *opt,
     }
     int bad = check_meta(amp_buf_span(&text), files, how.name, err);
     if (bad == 0 && opt->strict && slips)
-        bad = amp_fail(err, AMP_DATAERR, "invalid_schema",
+        bad = amp_fail(err, AMP_DATAERR, invalid_schema,
                        "the schema has unknown keywords (--strict)");
     if (bad == 0)
         return schema;
@@ -280,7 +279,7 @@ void user_check_free(struct user_check *c)
 
 static void on_violation(void *ctx, const struct amp_violation *v)
 {
-    static const struct amp_code_row codes[] = {{"*", "*", "schema_violation", NULL}, {0}};
+    static const struct amp_code_row codes[] = {{"*", "*", AMP_CODE(schema_violation), NULL}, {0}};
     amp_check_violation(ctx, v, codes);
 }
 
@@ -322,10 +321,10 @@ static int explain_text(struct user_check *c, struct amp_error *err)
     if (n < 0 && !is_limit(&why, err))
         return -1;
     if (n < 0)
-        add_finding(c, "schema_violation", "schema",
+        add_finding(c, AMP_CODE(schema_violation), "schema",
                     "does not match the schema; finding the reason would exceed the limits", 0);
     else if (c->check.n == 0) /* a refused line needs a finding */
-        add_finding(c, "schema_violation", "schema", "does not match the schema", 0);
+        add_finding(c, AMP_CODE(schema_violation), "schema", "does not match the schema", 0);
     return 0;
 }
 

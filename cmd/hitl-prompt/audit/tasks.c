@@ -2,10 +2,12 @@
 #include <string.h>
 
 #include "audit.h"
+#include "base/codes.h"
 #include "task/landing/landing.h"
 #include "task/task.h"
 
-#define BAD_RECORD "bad_record" /* the record's key names another task, or its line another act */
+/* The record's key names another task, or its line another act. */
+#define BAD_RECORD AMP_CODE(bad_record)
 
 /* The text that the person signed is made again from the record. */
 static int landing_entry(struct audit_tasks *r, const struct amp_store_commit *c,

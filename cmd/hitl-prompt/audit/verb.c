@@ -89,7 +89,7 @@ static int signature_judge(struct amp_identities *ids, int rc, const struct amp_
              rc < 0 ? no->code
              : amp_identities_is_operator(ids, amp_span_str(who->key), who->time_ms)
                  ? "valid"
-                 : "not_operator");
+                 : AMP_CODE(not_operator));
     return 0;
 }
 
@@ -122,8 +122,8 @@ static int entry_signature(struct amp_identities *ids, struct amp_reader *reader
     struct amp_view v;
 
     *out = '\0';
-    if (amp_span_is(e->code, "bad_record")) {
-        snprintf(out, 64, "bad_record");
+    if (amp_span_is(e->code, AMP_CODE(bad_record))) {
+        snprintf(out, 64, AMP_CODE(bad_record));
         return 0;
     }
     if (e->text.n > 0)
@@ -373,7 +373,7 @@ static int verdict_print(const struct audit_verdict *v, struct amp_error *err)
     amp_jw_member_text(&w, audit_members[AUDIT_WHAT], "verified");
     amp_jw_member_text(&w, audit_members[AUDIT_CHANGED], v->log);
     if (!v->intact)
-        amp_jw_member_text(&w, audit_members[AUDIT_CODE], "log_tampered");
+        amp_jw_member_text(&w, audit_members[AUDIT_CODE], AMP_CODE(log_tampered));
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
 }
@@ -389,7 +389,7 @@ static int since_read(int64_t *ms, struct amp_error *err)
     if (!since || amp_time_parse(amp_span_str(since), ms))
         return 0;
     if (amp_num_duration(amp_span_str(since), 0, DAYS_MS, &ago, &why) < 0)
-        return amp_fail(err, AMP_USAGE, "bad_time",
+        return amp_fail(err, AMP_USAGE, bad_time,
                         "--since takes an RFC 3339 time with an offset, or a duration");
     *ms = amp_now_ms() - ago;
     return 0;
@@ -398,7 +398,7 @@ static int since_read(int64_t *ms, struct amp_error *err)
 static int audit_run(struct audit *a, struct amp_error *err)
 {
     if (access(hitl_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         hitl_state);
     if (since_read(&a->since_ms, err) < 0 || hitl_store_look(&a->store, err) < 0)
         return -1;
@@ -420,8 +420,8 @@ static int audit_run(struct audit *a, struct amp_error *err)
              (unsigned long long)v->valid, (unsigned long long)v->invalid,
              (unsigned long long)v->unsigned_);
     if (!v->intact)
-        return amp_fail(err, AMP_NO, "log_tampered", "%s", v->log);
-    return v->invalid ? amp_fail(err, AMP_NO, "bad_signature", "%llu signatures are not valid",
+        return amp_fail(err, AMP_NO, log_tampered, "%s", v->log);
+    return v->invalid ? amp_fail(err, AMP_NO, bad_signature, "%llu signatures are not valid",
                                  (unsigned long long)v->invalid)
                       : 0;
 }

@@ -197,15 +197,15 @@ static int place_check(const char *path, const struct amp_hook_place *at, struct
     if (!realpath(path, real) || stat(real, &st) != 0)
         return amp_fail_errno(err, AMP_CONFIG, "%s", path);
     if ((is_below(real, at->top) || is_below(real, at->cwd)) && !is_of_repository(real, at->top))
-        return amp_fail(err, AMP_CONFIG, "bad_config",
+        return amp_fail(err, AMP_CONFIG, bad_config,
                         "%s is in the worktree of the call, where the agent could change it", path);
     if ((st.st_uid != getuid() && st.st_uid != 0) || (st.st_mode & 022))
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: others could change it", path);
+        return amp_fail(err, AMP_CONFIG, bad_config, "%s: others could change it", path);
     for (char *slash; (slash = strrchr(real, '/')) != NULL;) {
         *slash = '\0';
         snprintf(git, sizeof git, "%s/.git", real);
         if (lstat(git, &st) == 0 && S_ISREG(st.st_mode))
-            return amp_fail(err, AMP_CONFIG, "bad_config",
+            return amp_fail(err, AMP_CONFIG, bad_config,
                             "%s is in a worktree, where agents could change it", path);
     }
     return 0;
@@ -226,14 +226,13 @@ static int config_read(const struct amp_hook_place *at, struct amp_error *err)
             return -1;
     const struct amp_config_files files = amp_config_files();
     if (!files.user.n)
-        return amp_fail(err, AMP_CONFIG, "bad_config",
+        return amp_fail(err, AMP_CONFIG, bad_config,
                         "no configuration: %s does not exist; give --config FILE",
                         *files.user_path ? files.user_path : "amp.json");
     if (at && place_check(files.user_path, at, err) < 0)
         return -1;
     if (!rules.n)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s has no hitl.hook.rules",
-                        files.user_path);
+        return amp_fail(err, AMP_CONFIG, bad_config, "%s has no hitl.hook.rules", files.user_path);
     if (!hitl_state)
         hitl_state = state_set;
     return 0;
@@ -323,7 +322,7 @@ static int person_ask(const struct amp_hook_place *at, const struct amp_hook_res
     struct amp_hook_answer answer = {0};
     struct stat st;
     if (!hitl_state && !state_find(at))
-        return amp_fail(err, AMP_NOPERM, "hitl_unavailable",
+        return amp_fail(err, AMP_NOPERM, hitl_unavailable,
                         "there is no state directory: --state, hitl.hook.state, or 'task-dispatch "
                         "init' in the repository");
     if (stat(hitl_state, &st) != 0)
@@ -382,7 +381,7 @@ static int worker_ask(const struct amp_hook_place *at, const struct amp_hook_res
                     amp_call_cli_name(event.cli), AMP_CLIP(event.tool, 100), at->cwd, r->why,
                     (int)(event.input.n < WORKER_TEXT ? event.input.n : WORKER_TEXT),
                     event.input.n ? event.input.p : "") < 0)
-        return amp_fail(err, AMP_NOPERM, "hitl_unavailable",
+        return amp_fail(err, AMP_NOPERM, hitl_unavailable,
                         "the call is too large to ask a person through the worker");
     json_auto_t *request = json_pack("{s:s,s:s%,s:[s]}", "type", "question", "text", text.data,
                                      text.len, "suggestions", "resume");
@@ -453,7 +452,7 @@ static int grants_serve(struct amp_error *err)
         rc = amp_hook_grants_revoke(store, all ? "" : revoked, "hook", &n, err);
     amp_store_close(store);
     if (rc == 0 && revoked && n == 0 && !all)
-        return amp_fail(err, AMP_NO, "unknown_grant", "nothing is allowed under the id %.100s",
+        return amp_fail(err, AMP_NO, unknown_grant, "nothing is allowed under the id %.100s",
                         revoked);
     return rc < 0 ? -1 : amp_out_flush(err);
 }
@@ -471,7 +470,7 @@ static int replay_serve(struct amp_error *err)
     if (replay_run(&spec, &calls, err) < 0)
         return -1;
     if (!calls)
-        return amp_fail(err, AMP_NO, "not_found", "%s has no tool call of a form that is known",
+        return amp_fail(err, AMP_NO, not_found, "%s has no tool call of a form that is known",
                         strcmp(replayed, "-") == 0 ? "standard input" : replayed);
     return 0;
 }
@@ -537,9 +536,9 @@ static int input_read(struct amp_buf *in, struct amp_error *err)
         else if (errno != EINTR)
             return amp_fail_errno(err, AMP_IOERR, "standard input");
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "the hook was interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "the hook was interrupted");
     }
-    return amp_fail(err, AMP_DATAERR, "call_malformed", "the input of the hook: more than 16 MiB");
+    return amp_fail(err, AMP_DATAERR, call_malformed, "the input of the hook: more than 16 MiB");
 }
 
 /* --check: the helper does it, and its status is ours. */
@@ -556,8 +555,7 @@ static int check_run(int argc, char **argv, struct amp_error *err)
     struct amp_child child;
     struct amp_child_end end;
     if (argc > CHECK_OPTIONS)
-        return amp_fail(err, AMP_USAGE, "bad_value", "%d options, more than %d", argc,
-                        CHECK_OPTIONS);
+        return amp_fail(err, AMP_USAGE, bad_value, "%d options, more than %d", argc, CHECK_OPTIONS);
     memcpy(args + 2, argv, (size_t)argc * sizeof *argv);
     if (amp_helper_path("hook-check", helper, sizeof helper, err) < 0 ||
         amp_child_start(&spec, &child, err) < 0 ||
@@ -590,7 +588,7 @@ int hitl_hook(int argc, char **argv)
         amp_call_event_read(amp_buf_span(&input), expected, &event, &err) < 0)
         return hook_fail(&err);
     if (event.cli == AMP_CLI_NONE) {
-        amp_fail(&err, AMP_DATAERR, "call_malformed",
+        amp_fail(&err, AMP_DATAERR, call_malformed,
                  "the input of the hook is not a tool call of a known coding agent");
         return hook_fail(&err);
     }

@@ -13,6 +13,7 @@
 #include <amp/base/pipe.h>
 #include <amp/json/lines.h>
 
+#include "base/codes.h"
 #include "cli/cli.h"
 #include "worktree/call/event/recorded.h"
 #include "worktree/worktree.h"
@@ -152,7 +153,7 @@ static int input_more(struct replay *r, int fd, struct amp_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     if (amp_stop)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "the replay was interrupted");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "the replay was interrupted");
     switch (amp_lines_fill(&r->lines, fd, err)) {
     case AMP_READ_END:
         return 1;

@@ -10,6 +10,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "cli/cli.h"
 
 #define GRACE_MS 2000
@@ -53,7 +54,7 @@ int editor_start(struct editor *e, struct terminal *t, struct amp_span text, str
     /* The variable may have arguments, so a shell splits it, as for other programs. The only
      * argument of ours is the path. */
     if ((size_t)snprintf(command, sizeof command, "%s \"$1\"", program) >= sizeof command)
-        return amp_fail(err, AMP_UNAVAILABLE, "command_not_found", "$EDITOR is too long");
+        return amp_fail(err, AMP_UNAVAILABLE, command_not_found, "$EDITOR is too long");
     const char *argv[] = {"/bin/sh", "-c", command, "editor", e->path, NULL};
     const struct amp_child_spec spec = {
         .argv = argv, .fd_in = t->fd, .fd_out = t->fd, .fd_err = t->fd, .keep_group = true};
@@ -91,7 +92,7 @@ int editor_poll(struct editor *e, struct terminal *t, struct amp_error *err)
         return -1;
     if (end.exited && end.exit_code == 0)
         return 1;
-    return amp_fail(err, AMP_UNAVAILABLE, "editor_failed", "the editor ended with %s %d",
+    return amp_fail(err, AMP_UNAVAILABLE, editor_failed, "the editor ended with %s %d",
                     end.exited ? "status" : "signal", end.exited ? end.exit_code : end.signal);
 }
 

@@ -16,6 +16,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "cli/cli.h"
 
 #define KEPT_MAX   (256u << 10) /* bytes of messages that wait */
@@ -117,7 +118,7 @@ int terminal_open(struct terminal *t, struct amp_error *err)
         return 0;
     t->fd = open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (t->fd < 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "no_terminal", "there is no terminal: use --answer");
+        return amp_fail(err, AMP_UNAVAILABLE, no_terminal, "there is no terminal: use --answer");
     t->lock = device_open(t);
     amp_signals_reload(); /* HUP sets amp_hangup */
     signals_set(&set);

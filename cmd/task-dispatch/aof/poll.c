@@ -16,6 +16,7 @@
 
 #include "agent/gate.h"
 #include "aof.h"
+#include "base/codes.h"
 #include "base/process/runner.h"
 #include "cli/rows.h"
 #include "flow/aof/aof.h"
@@ -113,7 +114,7 @@ static int folder_make(const struct amp_aof_given *g, char out[PATH_MAX], struct
     struct stat st;
     *strrchr(path, '/') = '\0';
     if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-        return amp_fail(err, AMP_CANTCREAT, "not_a_directory", "%s is not a directory", path);
+        return amp_fail(err, AMP_CANTCREAT, not_a_directory, "%s is not a directory", path);
     return realpath(path, out) ? 0 : amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
 }
 
@@ -177,7 +178,7 @@ static int gate_make(unsigned slot, const char *agent, struct amp_error *err)
     if (x.report.demand == AMP_CONFINE_OFF || x.policy.network != AMP_NETWORK_EGRESS_RESTRICTED)
         return 0;
     if (snprintf(own, sizeof own, "%s/.amp", aof_shared.data_dir) >= (int)sizeof own)
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "the data directory's path is too long");
+        return amp_fail(err, AMP_CANTCREAT, bad_path, "the data directory's path is too long");
     AMP_CLOSE int log = amp_gate_log(own, err);
     return log < 0 ? -1 : amp_gate_start(&x.policy, agent, log, STDERR_FILENO, &x.gates[slot], err);
 }
@@ -278,7 +279,7 @@ static int task_post(void *ctx, const struct amp_aof_given *g, struct amp_error 
             break;
         amp_port_watch(x.port, fds, &timeout);
         if (amp_poll(fds, AMP_PORT_FDS, timeout, &amp_stop) < 0 && amp_stop) {
-            amp_fail(&x.answer, AMP_INTERRUPTED, "interrupted", "interrupted");
+            amp_fail(&x.answer, AMP_INTERRUPTED, interrupted, "interrupted");
             return unknown_fail(&x.answer, err);
         }
     }
@@ -377,7 +378,7 @@ int aof_poll(int argc, char **argv)
     if (rc == 0)
         rc = command.n > 0 || url ? executor_run(r, &err) : polls_run(r, &err);
     if (rc == 0 && amp_stop)
-        rc = amp_fail(&err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        rc = amp_fail(&err, AMP_INTERRUPTED, interrupted, "interrupted");
     aof_router_close(r);
     return rc < 0 ? amp_complain(&err) : AMP_OK;
 }

@@ -13,6 +13,7 @@
 
 #include "../verbs.h"
 #include "aof.h"
+#include "base/codes.h"
 #include "base/process/runner.h"
 #include "cli/config.h"
 #include "cli/identity.h"
@@ -70,7 +71,7 @@ static int command_run(struct amp_span line, struct amp_error *err)
         amp_runner_finish(&run, &amp_stop, &end, err) < 0)
         return -1;
     if (amp_stop)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     return amp_runner_verdict(&run, &end, aof_shared.notify.command, err) == AMP_RUN_DONE ? 0 : -1;
 }
 
@@ -100,7 +101,7 @@ static int port_send(struct amp_span line, struct amp_error *err)
             notify_close();
             return notify_open(err) < 0
                        ? -1
-                       : amp_fail(err, AMP_TEMPFAIL, "notify_timeout",
+                       : amp_fail(err, AMP_TEMPFAIL, notify_timeout,
                                   "%s did not take a notification within %lld ms",
                                   aof_shared.notify.port, (long long)aof_shared.notify.timeout_ms);
         }
@@ -108,7 +109,7 @@ static int port_send(struct amp_span line, struct amp_error *err)
         if (timeout < 0 || timeout > left)
             timeout = left > 60000 ? 60000 : (int)left;
         if (amp_poll(fds, AMP_PORT_FDS, timeout, &amp_stop) < 0 && amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     }
     if (!channel.outcome.code[0])
         return 0;
@@ -135,8 +136,8 @@ static int notify_send(void *ctx, const struct amp_aof_told *what, struct amp_er
     if (what->line.n > 0 && ((aof_shared.notify.command && command_run(what->line, &why) < 0) ||
                              (channel.port && port_send(what->line, &why) < 0)))
         return why.status == AMP_INTERRUPTED
-                   ? amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted")
-                   : amp_fail(
+                   ? amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted")
+                   : amp_fail_text(
                          err, why.status, why.code, "notification %.*s: %s",
                          AMP_CLIP(((struct amp_span){what->line.p, what->line.n - 1}), (size_t)200),
                          why.what);
@@ -184,7 +185,7 @@ int aof_router_open(bool make, struct amp_aof_router **out, struct amp_error *er
         return -1;
     if (!aof_shared.data_dir) {
         if (!home || snprintf(path, sizeof path, "%s/.openclaw/aof", home) >= (int)sizeof path)
-            return amp_fail(err, AMP_USAGE, "no_data_dir", "HOME is not set: give --data-dir");
+            return amp_fail(err, AMP_USAGE, no_data_dir, "HOME is not set: give --data-dir");
         aof_shared.data_dir = path;
     }
     amp_signals_install();

@@ -8,6 +8,7 @@
 
 #include "../verbs.h"
 #include "aof.h"
+#include "base/codes.h"
 
 enum { LINE_MOST = 32 << 20, BODY_MOST = 2 << 20 };
 #define NOTIFY_MS 60000
@@ -69,7 +70,7 @@ static int input_read(struct amp_aof_router *r, struct amp_lines *lines, struct 
             return -1;
         triggered = triggered || rc > 0;
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     }
 }
 

@@ -9,6 +9,7 @@
 #include <amp/base/clock.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "base/loop.h"
 #include "cli/finding.h"
 #include "flow/identity/person.h"
@@ -145,7 +146,7 @@ static int filter_run(struct filter *f, struct amp_error *err)
         if (amp_outq_flush(&f->desk.out, err) < 0 || amp_outbox_settle(&f->desk.box, err) < 0)
             return -1;
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         bool full = amp_outq_pending(&f->desk.out) >= ((size_t)64 << 20);
         struct pollfd fds[2];
         struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);

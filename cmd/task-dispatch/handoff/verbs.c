@@ -68,7 +68,7 @@ static int refusal_print(const struct amp_error *e)
 {
     struct amp_error said = *e;
     if (e->status == AMP_NO)
-        amp_fail(&said, e->status, e->code, "%s: %.400s", e->code, e->what);
+        amp_fail_text(&said, e->status, e->code, "%s: %.400s", e->code, e->what);
     return amp_complain(&said);
 }
 
@@ -104,8 +104,8 @@ static int context_load(struct amp_buf *bytes, struct amp_error *err)
 
     if (amp_file_read_any(context, AMP_HANDOFF_CONTEXT_MAX, bytes, &why) < 0)
         return amp_code_is(why.code, file_too_large)
-                   ? amp_fail(err, AMP_NO, "payload_too_large", "%s is larger than %d bytes",
-                              context, AMP_HANDOFF_CONTEXT_MAX)
+                   ? amp_fail(err, AMP_NO, payload_too_large, "%s is larger than %d bytes", context,
+                              AMP_HANDOFF_CONTEXT_MAX)
                    : (*err = why, -1);
     if (!content_type)
         content_type = amp_handoff_context_is_json(amp_buf_span(bytes))
@@ -173,7 +173,7 @@ static int context_save(struct handoff_desk *d, const char *of, struct amp_error
     if (r.state != AMP_HANDOFF_PENDING || !amp_span_is(r.to, as))
         return 0; /* the step refuses it */
     if (r.digest.n == 0)
-        return amp_fail(err, AMP_NO, "no_context", "the handoff %s has no context snapshot", of);
+        return amp_fail(err, AMP_NO, no_context, "the handoff %s has no context snapshot", of);
     return amp_handoff_context_read(d->h.store, &r, &bytes, err) < 0
                ? -1
                : amp_file_write_atomic(AT_FDCWD, out_path, 0600,

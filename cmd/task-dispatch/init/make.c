@@ -11,6 +11,7 @@
 #include <amp/base/child.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "init.h"
 
 #define NOTE_MAX ((size_t)1 << 20)
@@ -34,7 +35,7 @@ static int note_read(const struct init *in, json_t **out, struct amp_error *err)
         if (!json_is_object(*out) || !json_is_object(json_object_get(*out, "files"))) {
             json_decref(*out);
             *out = NULL;
-            return amp_fail(err, AMP_DATAERR, "bad_value", "%s was changed by hand", path);
+            return amp_fail(err, AMP_DATAERR, bad_value, "%s was changed by hand", path);
         }
         return 0;
     }
@@ -57,8 +58,7 @@ static int step_note(json_t *note, const struct init_step *s, struct amp_error *
     struct amp_span text = amp_buf_span(&s->text);
     if (s->kind == INIT_HOOKS)
         return json_object_set_new(note, "hooks", json_string(s->path)) < 0
-                   ? amp_fail(err, AMP_DATAERR, "bad_value", "%.300s: the path is not UTF-8",
-                              s->path)
+                   ? amp_fail(err, AMP_DATAERR, bad_value, "%.300s: the path is not UTF-8", s->path)
                    : 0;
     if (s->kind == INIT_STATE)
         return 0;
@@ -69,7 +69,7 @@ static int step_note(json_t *note, const struct init_step *s, struct amp_error *
         json_pack("{s:s, s:s, s:b, s:i}", "kind", s->kind == INIT_FILE ? "file" : "section",
                   "sha256", sum, "created", s->action == INIT_CREATE, "feeds", (int)s->feeds);
     if (json_object_set_new(json_object_get(note, "files"), s->path, row) < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_value", "%.300s: the path is not UTF-8", s->path);
+        return amp_fail(err, AMP_DATAERR, bad_value, "%.300s: the path is not UTF-8", s->path);
     return 0;
 }
 
@@ -215,7 +215,7 @@ int init_undo_plan(struct init *in, struct amp_error *err)
     char noted[PATH_MAX + 16];
     snprintf(noted, sizeof noted, "%s/" INIT_NOTE, in->state);
     if (access(noted, F_OK) != 0)
-        return amp_fail(err, AMP_NO, "nothing_to_undo", "init made nothing in this repository");
+        return amp_fail(err, AMP_NO, nothing_to_undo, "init made nothing in this repository");
     if (note_read(in, &note, err) < 0)
         return -1;
     const char *hooks = text_of(note, "hooks");
@@ -226,7 +226,7 @@ int init_undo_plan(struct init *in, struct amp_error *err)
     }
     json_object_foreach (json_object_get(note, "files"), path, row) {
         if (in->n >= INIT_STEPS - 1)
-            return amp_fail(err, AMP_DATAERR, "bad_value", "%s has too many files", noted);
+            return amp_fail(err, AMP_DATAERR, bad_value, "%s has too many files", noted);
         if (file_plan(in, path, row, err) < 0)
             return -1;
     }

@@ -44,9 +44,10 @@ int init_open(struct init *in, struct amp_error *err)
         return -1;
     if (amp_git_info(in->git, ".", &in->info, &why) < 0) {
         if (amp_code_is(why.code, repo_not_git))
-            return amp_fail(err, AMP_DATAERR, why.code,
-                            "the current directory is not in a git repository: 'git init' makes "
-                            "one");
+            return amp_fail_text(
+                err, AMP_DATAERR, why.code,
+                "the current directory is not in a git repository: 'git init' makes "
+                "one");
         *err = why;
         return -1;
     }
@@ -57,15 +58,15 @@ int init_open(struct init *in, struct amp_error *err)
     while (n > 1 && in->info.workdir[n - 1] == '/')
         in->info.workdir[--n] = '\0';
     if (in->info.bare || !in->info.workdir[0])
-        return amp_fail(err, AMP_DATAERR, "repo_bare",
+        return amp_fail(err, AMP_DATAERR, repo_bare,
                         "%.300s is a bare repository, without files to work on: clone it and run "
                         "init in the clone",
                         in->info.common);
     int len = snprintf(in->state, sizeof in->state, "%s/amp", in->info.common);
     if (len < 0 || (size_t)len >= sizeof in->state)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%.300s: too long", in->info.common);
+        return amp_fail(err, AMP_USAGE, bad_path, "%.300s: too long", in->info.common);
     if (lstat(in->state, &st) == 0 && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
-        return amp_fail(err, AMP_NOPERM, "state_not_ours",
+        return amp_fail(err, AMP_NOPERM, state_not_ours,
                         "%.300s is not a directory of yours: another user works in this repository",
                         in->state);
     return 0;
@@ -265,7 +266,7 @@ int init_plan(struct init *in, bool hooks, bool agents, struct amp_error *err)
                   "the state directory: tasks, messages, decisions, keys");
     snprintf(path, sizeof path, "%s/amp.json", in->state);
     if (strlen(path) >= PATH_MAX)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%.300s: too long", path);
+        return amp_fail(err, AMP_USAGE, bad_path, "%.300s: too long", path);
     if (file_plan(in, path, init_config_text, 0600,
                   "settings of this state; others: ~/.config/amp/amp.json", err) < 0 ||
         (hooks && hooks_plan(in, err) < 0))

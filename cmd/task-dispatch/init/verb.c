@@ -13,6 +13,7 @@
 
 #include "../verbs.h"
 #include "agent/confine.h"
+#include "base/codes.h"
 #include "flow/identity/person.h"
 #include "init.h"
 
@@ -144,9 +145,9 @@ static int line_ask(int fd, const char *question, char *out, size_t size, struct
         if (got < 0 && errno == EINTR && !amp_stop)
             continue;
         if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted; nothing was made");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted; nothing was made");
         if (got <= 0)
-            return amp_fail(err, AMP_USAGE, "no_answer", "no answer; nothing was made");
+            return amp_fail(err, AMP_USAGE, no_answer, "no answer; nothing was made");
         if (c == '\n')
             break;
         if (n + 1 < size)
@@ -243,7 +244,7 @@ static int commands_get(struct init *in, struct amp_error *err)
         return 0;
     int asked = dry_run || yes ? 0 : commands_ask(in, err);
     if (asked == 0)
-        return amp_fail(err, AMP_USAGE, "missing_argument",
+        return amp_fail(err, AMP_USAGE, missing_argument,
                         "the agents' commands are needed: -x EXECUTOR -y REVIEWER, or --no-loop");
     return asked < 0 ? -1 : 0;
 }
@@ -266,7 +267,7 @@ static int walls_check(struct init *in, struct amp_error *err)
     if (!off && report.level != AMP_LEVEL_NONE)
         return 0;
     return amp_fail(
-        err, AMP_CONFIG, "not_confined",
+        err, AMP_CONFIG, not_confined,
         "%s, and agents that are not confined count as people: they can move protected "
         "branches, approve their own work and grant overrides; --unconfined sets that up",
         off ? "AMP_CONFINE is off" : "this machine cannot confine agents");
@@ -281,7 +282,7 @@ static int proceed(const struct init *in, struct amp_error *err)
         return 1;
     int answer = proceed_ask(err);
     if (answer == 0)
-        return amp_fail(err, AMP_NO, "declined", "nothing was changed");
+        return amp_fail(err, AMP_NO, declined, "nothing was changed");
     return answer;
 }
 

@@ -6,6 +6,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "loop.h"
 
 void loop_fifos_remove(const char *dir)
@@ -23,7 +24,7 @@ int loop_fifos_make(const char *state, char dir[PATH_MAX], struct amp_error *err
     char fifo[PATH_MAX + 32];
     int n = snprintf(dir, PATH_MAX, "%s/run/loop.fifos", state);
     if (n < 0 || n >= PATH_MAX)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", state);
+        return amp_fail(err, AMP_USAGE, bad_path, "%s: too long", state);
     loop_fifos_remove(dir);
     if (mkdir(dir, 0700) != 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", dir);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "loop.h"
 
 const char *const loop_unit_names[LOOP_UNITS] = {"the coordinator", "the executor", "the reviewer",
@@ -66,7 +67,7 @@ static void fifo_add(struct maker *m, const char *before, const char *between, c
         arg_add(m, text);
     } else if (!m->failed) {
         m->failed = true;
-        amp_fail(m->err, AMP_USAGE, "bad_path", "%s: too long", m->p->dir);
+        amp_fail(m->err, AMP_USAGE, bad_path, "%s: too long", m->p->dir);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "base/process/quote.h"
 #include "loop.h"
 
@@ -30,7 +31,7 @@ static int program_find(const char *option, char **word, struct amp_error *err)
                   amp_helper_path(*word, found, sizeof found, &ignored) == 0 &&
                   access(found, X_OK) == 0;
         if (!adapter)
-            return amp_fail(err, AMP_USAGE, why.code, "%s: %s", option, why.what);
+            return amp_fail_text(err, AMP_USAGE, why.code, "%s: %s", option, why.what);
     }
     /* A program in PATH may be a link whose name it reads. */
     char *real = adapter || strchr(*word, '/') ? realpath(found, NULL) : strdup(found);
@@ -47,14 +48,13 @@ static int words_split(const char *option, const char *text, char **words, struc
     for (const char *p = text + strspn(text, " \t"); *p; p += strspn(p, " \t")) {
         size_t len = strcspn(p, " \t");
         if (n == WORDS_MAX)
-            return amp_fail(err, AMP_USAGE, "bad_value", "%s: more than %d words", option,
-                            WORDS_MAX);
+            return amp_fail(err, AMP_USAGE, bad_value, "%s: more than %d words", option, WORDS_MAX);
         if (!(words[n++] = strndup(p, len)))
             return amp_fail_memory(err);
         p += len;
     }
     return n ? program_find(option, &words[0], err)
-             : amp_fail(err, AMP_USAGE, "bad_value", "%s: an empty command", option);
+             : amp_fail(err, AMP_USAGE, bad_value, "%s: an empty command", option);
 }
 
 int loop_command(const char *option, const char *text, char ***out, struct amp_error *err)

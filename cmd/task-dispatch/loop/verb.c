@@ -281,7 +281,7 @@ static int open_check(struct amp_store *store, struct amp_error *err)
     if (amp_brief_each(store, &filter, open_found, &found, err) < 0)
         return -1;
     return found ? 0
-                 : amp_fail(err, AMP_NO, "no_task",
+                 : amp_fail(err, AMP_NO, no_task,
                             "no task is open: give a file with one, TASK.md "
                             "(task-dispatch-new(1))");
 }
@@ -330,7 +330,7 @@ static int loop_join(struct amp_store *store, int argc, char **argv, int *lock,
     struct made made = {0};
     int status = AMP_OK;
     if (argc == 0)
-        return amp_fail(err, AMP_TEMPFAIL, "loop_runs",
+        return amp_fail(err, AMP_TEMPFAIL, loop_runs,
                         "another loop runs on %s and leads its open tasks; with TASK.md it gets "
                         "another one",
                         task_state);
@@ -338,7 +338,7 @@ static int loop_join(struct amp_store *store, int argc, char **argv, int *lock,
     if (rc == 0 && status != AMP_INTERRUPTED)
         rc = lock_try(store, lock, err);
     if (rc > 0 && made.n > 0 && (!settings.executor || !settings.reviewer))
-        rc = amp_fail(err, AMP_TEMPFAIL, "loop_ended",
+        rc = amp_fail(err, AMP_TEMPFAIL, loop_ended,
                       "%s is created, but the loop on %s has ended: start one (./loop.sh, or -x "
                       "EXECUTOR -y REVIEWER)",
                       made.id[0], task_state);

@@ -136,13 +136,13 @@ int pool_shutdown(int argc, char **argv)
                  ? -1
                  : 0;
     if (rc == 0 && !asked)
-        rc = amp_fail(&err, AMP_NO, "unknown_pool", "no such pool runs on this state directory");
+        rc = amp_fail(&err, AMP_NO, unknown_pool, "no such pool runs on this state directory");
     if (rc == 0 && !no_wait) {
         rc = pools_wait(p, &err);
         if (rc > 0)
-            rc = amp_stop ? amp_fail(&err, AMP_INTERRUPTED, "interrupted",
+            rc = amp_stop ? amp_fail(&err, AMP_INTERRUPTED, interrupted,
                                      "interrupted while %u of them end", p->left)
-                          : amp_fail(&err, AMP_TIMEDOUT, "wait_timeout",
+                          : amp_fail(&err, AMP_TIMEDOUT, wait_timeout,
                                      "%u of them have not ended yet", p->left);
     }
     amp_store_close(p->store);

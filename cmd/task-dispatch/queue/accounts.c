@@ -6,6 +6,7 @@
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "cli/list.h"
 #include "desk.h"
 #include "flow/identity/person.h"
@@ -40,7 +41,7 @@ static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *e
         if (rc < 0)
             return -1;
         if (rc == 0)
-            return amp_fail(err, AMP_NO, "unknown_account", "the account %s has no usage limit",
+            return amp_fail(err, AMP_NO, unknown_account, "the account %s has no usage limit",
                             names[i]);
     }
     return amp_store_sync(d->store, err);

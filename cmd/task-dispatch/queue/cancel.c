@@ -4,6 +4,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "flow/conflict/conflict.h"
 #include "flow/session/account/jobs.h"
@@ -40,7 +41,7 @@ static int job_match(void *ctx, const void *rec, struct amp_error *err)
         (j->task.n == 0 || (!amp_span_eq(j->task, s->name) && !amp_span_eq(j->task, s->task))))
         return 0;
     if (begins && *s->first)
-        return amp_fail(err, AMP_NO, "ambiguous_job", "%.*s: the ids of several jobs begin so",
+        return amp_fail(err, AMP_NO, ambiguous_job, "%.*s: the ids of several jobs begin so",
                         AMP_CLIP(s->name, 64));
     if (begins)
         amp_span_copy(j->id, s->first, sizeof s->first);

@@ -7,6 +7,7 @@
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
+#include "base/codes.h"
 #include "cli/list.h"
 #include "cli/time.h"
 #include "desk.h"
@@ -256,7 +257,7 @@ static int show_print(struct listing *l, const char *id, struct amp_error *err)
     int found = amp_queue_read(l->desk.store, amp_span_str(id), &l->mem, &j, err);
 
     if (found == 0)
-        return amp_fail(err, AMP_NO, "unknown_job", "no job has the id %s", id);
+        return amp_fail(err, AMP_NO, unknown_job, "no job has the id %s", id);
     int waits = found < 0 ? -1 : amp_order_place(l->desk.order, j.id, l->now_ms, &place, err);
     return waits < 0 || amp_buf_add(&message, j.message.p, j.message.n, err) < 0 ||
                    json_print(l, &j, waits ? &place : NULL, err) < 0

@@ -10,6 +10,7 @@
 
 #include "../tasks/person.h"
 #include "../verbs.h"
+#include "base/codes.h"
 #include "cli/config.h"
 #include "flow/conflict/waiver.h"
 #include "queue.h"
@@ -39,7 +40,7 @@ static int until_read(int64_t now_ms, int64_t *out, struct amp_error *err)
     if (!queue_until || amp_time_parse(amp_span_str(queue_until), out))
         return 0;
     if (amp_num_duration(amp_span_str(queue_until), 1, YEAR_MS, &in, NULL) < 0)
-        return amp_fail(err, AMP_USAGE, "bad_time",
+        return amp_fail(err, AMP_USAGE, bad_time,
                         "--until %.100s: expected an RFC 3339 time with an offset, or a duration",
                         queue_until);
     *out = now_ms + in;
@@ -49,7 +50,7 @@ static int until_read(int64_t now_ms, int64_t *out, struct amp_error *err)
 static int why_check(const char *act, const char *why, struct amp_error *err)
 {
     return why && *why ? 0
-                       : amp_fail(err, AMP_USAGE, "why_required",
+                       : amp_fail(err, AMP_USAGE, why_required,
                                   "to %s needs a reason (--why, of cancel --reason): it is "
                                   "recorded with your name",
                                   act);
@@ -135,7 +136,7 @@ static int pair_override(struct amp_store *s, const struct tasks_person *p, cons
                                      .changed = changed};
 
     if (strcmp(job, other) == 0)
-        return amp_fail(err, AMP_USAGE, "bad_value", "--beside %.64s: it is the same job", other);
+        return amp_fail(err, AMP_USAGE, bad_value, "--beside %.64s: it is the same job", other);
     snprintf(changed, sizeof changed, "jobs %.32s and %.32s may run side by side", job, other);
     if (queue_override_give(s, p, &q, id, err) < 0)
         return -1;

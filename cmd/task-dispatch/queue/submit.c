@@ -123,8 +123,9 @@ static int refusal_compose(struct filter *f, const struct amp_error *why, struct
 /* Refusals by the state of the queue are not faults of the message: the error log has none. */
 static bool is_of_queue(const char *code)
 {
-    static const char *const codes[] = {"duplicate_job", "type_full", "scope_taken", "suspended",
-                                        "usage_limit"};
+    static const char *const codes[] = {AMP_CODE(duplicate_job), AMP_CODE(type_full),
+                                        AMP_CODE(scope_taken), AMP_CODE(suspended),
+                                        AMP_CODE(usage_limit)};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (strcmp(code, codes[i]) == 0)
@@ -177,7 +178,7 @@ static int priority_take(struct filter *f, const struct amp_view *v, struct amp_
         return 0;
     }
     if (rc > 0)
-        amp_fail(&why, AMP_NO, "unknown_ref", "session %.*s has no TASK %.*s",
+        amp_fail(&why, AMP_NO, unknown_ref, "session %.*s has no TASK %.*s",
                  AMP_CLIP(v->session, 200), AMP_CLIP(v->task, 200));
     if (amp_fail_unless_no(err, &why) < 0)
         return -1;

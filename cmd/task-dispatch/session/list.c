@@ -7,6 +7,7 @@
 
 #include "../tasks/tasks.h"
 #include "../verbs.h"
+#include "base/codes.h"
 #include "cli/table.h"
 #include "cli/time.h"
 #include "flow/session/account/report.h"
@@ -168,8 +169,8 @@ static int session_look(struct listing *l, const char *name, struct amp_error *e
     int found = amp_session_summarise(l->store, amp_span_str(name), &mem, &s, err);
     if (found <= 0)
         return found < 0 ? -1
-                         : amp_fail(err, AMP_NO, "unknown_ref", "there is no session %s in %s",
-                                    name, task_state);
+                         : amp_fail(err, AMP_NO, unknown_ref, "there is no session %s in %s", name,
+                                    task_state);
     if (show_json)
         return amp_session_write(l->store, &s, true, &l->line, err) < 0
                    ? -1

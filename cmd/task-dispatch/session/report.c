@@ -39,7 +39,7 @@ const struct amp_opt session_escalate_opts[] = {
 int session_state_open(struct amp_store **s, struct amp_error *err)
 {
     if (task_state && *task_state && access(task_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         task_state);
     return task_open(s, err);
 }

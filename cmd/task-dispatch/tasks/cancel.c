@@ -13,6 +13,7 @@
 #include <amp/compose.h>
 
 #include "../queue/queue.h"
+#include "base/codes.h"
 #include "flow/coordinate/cancel.h"
 #include "flow/pause/end.h"
 #include "flow/pause/publish.h"
@@ -123,7 +124,7 @@ static int processes_end(struct cancelling *c, struct amp_error *err)
             continue;
         int left = amp_pause_end(c->dir, &one, amp_note);
         if (left)
-            return amp_fail(err, AMP_TEMPFAIL, "still_running",
+            return amp_fail(err, AMP_TEMPFAIL, still_running,
                             "%d process%s of the task still run%s; cancel it again", left,
                             left == 1 ? "" : "es", left == 1 ? "s" : "");
     }
@@ -162,7 +163,7 @@ static int task_check(const struct cancelling *c, struct amp_error *err)
 
     return !amp_task_ended(t->state) || *t->cancelled
                ? 0
-               : amp_fail(err, AMP_NO, "ended", "task %s has ended: it is %s", t->id,
+               : amp_fail(err, AMP_NO, ended, "task %s has ended: it is %s", t->id,
                           amp_task_fsm.states[t->state].name);
 }
 
@@ -194,7 +195,7 @@ static int jobs_check(const char *name, const struct queue_named *n, struct amp_
     if (n->cancelled)
         return 0;
     if (n->state != AMP_QUEUE_CANCELLED)
-        return amp_fail(err, AMP_NO, "ended", "%s has ended: it is %s", name,
+        return amp_fail(err, AMP_NO, ended, "%s has ended: it is %s", name,
                         amp_queue_fsm.states[n->state].name);
     amp_note("%s was cancelled before", name);
     return 0;
@@ -225,7 +226,7 @@ static int name_cancel(struct cancelling *c, const char *name, struct amp_error 
         return jobs_check(name, &jobs, err);
     *err = why;
     return !task && jobs.is_job_id
-               ? amp_fail(err, AMP_NO, "unknown_job", "no job has the id %s", name)
+               ? amp_fail(err, AMP_NO, unknown_job, "no job has the id %s", name)
                : -1;
 }
 
@@ -259,7 +260,7 @@ int tasks_cancel(int argc, char **argv)
     amp_signals_install();
     int rc = tasks_person_open("cancel a task", &c.person, &err);
     if (rc == 0 && access(task_state, F_OK) != 0)
-        rc = amp_fail(&err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        rc = amp_fail(&err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                       task_state);
     if (rc == 0 && !realpath(task_state, c.dir))
         rc = amp_fail_errno(&err, AMP_IOERR, "%s", task_state);

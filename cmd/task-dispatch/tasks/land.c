@@ -78,10 +78,10 @@ static int task_check(struct landing *l, struct amp_error *err)
     const struct amp_task *t = &l->task;
 
     if (t->state != AMP_TASK_DONE)
-        return amp_fail(err, AMP_NO, "not_done", "task %s is %s: only a task that is done lands",
+        return amp_fail(err, AMP_NO, not_done, "task %s is %s: only a task that is done lands",
                         t->id, amp_task_fsm.states[t->state].name);
     if (*l->v.subtask && t->n_parts && strcmp(l->v.subtask, t->parts[t->n_parts - 1].id) != 0)
-        return amp_fail(err, AMP_NO, "not_done",
+        return amp_fail(err, AMP_NO, not_done,
                         "%.12s is the work of the subtask %s only: task-dispatch land %s lands all "
                         "of it",
                         l->v.commit, l->v.subtask, t->id);
@@ -105,7 +105,7 @@ static int by_task(struct landing *l, const char *id, struct amp_error *err)
             rc = again;
     }
     if (rc > 0 && strcmp(l->v.task, l->task.id) != 0)
-        return amp_fail(err, AMP_NO, "not_done", "%s is at the work of %s: %.12s", l->task.branch,
+        return amp_fail(err, AMP_NO, not_done, "%s is at the work of %s: %.12s", l->task.branch,
                         l->v.task, l->v.commit);
     return rc;
 }
@@ -140,7 +140,7 @@ static int work_find(struct landing *l, const char *name, struct amp_error *err)
     else
         rc = by_commit(l, name, err);
     if (rc < 0 && amp_code_is(err->code, unknown_revision) && amp_code_is(why.code, unknown_task))
-        return amp_fail(err, AMP_NO, "unknown_task",
+        return amp_fail(err, AMP_NO, unknown_task,
                         "\"%.100s\" is neither a task of %s nor a commit", name, task_state);
     if (rc == 0)
         amp_warn("%.12s is not approved: %s", *l->v.commit ? l->v.commit : name, l->v.why);
@@ -157,7 +157,7 @@ static int branch_find(struct landing *l, struct amp_error *err)
     if (into) {
         size_t skip = strncmp(into, heads, sizeof heads - 1) == 0 ? sizeof heads - 1 : 0;
         if (strlen(into + skip) >= sizeof l->branch)
-            return amp_fail(err, AMP_USAGE, "bad_branch", "%.100s…: too long", into);
+            return amp_fail(err, AMP_USAGE, bad_branch, "%.100s…: too long", into);
         snprintf(l->branch, sizeof l->branch, "%s", into + skip);
         return 0;
     }
@@ -166,7 +166,7 @@ static int branch_find(struct landing *l, struct amp_error *err)
         (info.linked && amp_git_info(l->git, info.common, &info, err) < 0))
         return -1;
     if (!*info.branch)
-        return amp_fail(err, AMP_USAGE, "no_branch",
+        return amp_fail(err, AMP_USAGE, no_branch,
                         "%s has no branch checked out: say which one moves with --into BRANCH",
                         l->repo);
     snprintf(l->branch, sizeof l->branch, "%s", info.branch);
@@ -359,7 +359,7 @@ static int store_find(struct landing *l, struct amp_error *err)
     if (!task_state || !*task_state)
         amp_die_no_state();
     if (access(task_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         task_state);
     return check ? tasks_look(&l->store, err) : task_open(&l->store, err);
 }

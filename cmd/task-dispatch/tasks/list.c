@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "cli/table.h"
 #include "cli/time.h"
@@ -335,7 +336,7 @@ int tasks_look(struct amp_store **out, struct amp_error *err)
     if (!task_state || !*task_state)
         amp_die_no_state();
     if (access(task_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
                         task_state);
     return amp_store_open(task_state, &how, out, err);
 }

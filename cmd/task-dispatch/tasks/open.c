@@ -63,12 +63,12 @@ static int worktree_make(struct opening *o, struct amp_error *err)
         return -1;
     int len = snprintf(o->path, sizeof o->path, "%s.worktrees/%s", info.common, t->id);
     if (len < 0 || (size_t)len >= sizeof o->path)
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long", info.common);
+        return amp_fail(err, AMP_CANTCREAT, path_too_long, "%s: path too long", info.common);
     if (amp_git_resolve(o->git, t->repo, t->branch, oid, err) < 0) {
         if (!amp_code_is(err->code, unknown_revision))
             return -1;
         if (!*commit || amp_git_resolve(o->git, t->repo, commit, oid, err) < 0)
-            return amp_fail(err, AMP_NO, "no_worktree",
+            return amp_fail(err, AMP_NO, no_worktree,
                             "%s has no worktree: its branch %s does not exist%s", t->id, t->branch,
                             *commit ? " and its commit is gone" : " yet");
         spec.branch = NULL;
@@ -83,8 +83,7 @@ static int worktree_make(struct opening *o, struct amp_error *err)
 static int path_find(struct opening *o, struct amp_error *err)
 {
     if (!*o->task.repo || !*o->task.branch)
-        return amp_fail(err, AMP_NO, "no_worktree", "%s names no repository and branch",
-                        o->task.id);
+        return amp_fail(err, AMP_NO, no_worktree, "%s names no repository and branch", o->task.id);
     if (amp_git_worktrees(o->git, o->task.repo, worktree_look, o, err) < 0)
         return -1;
     return o->found ? 0 : worktree_make(o, err);

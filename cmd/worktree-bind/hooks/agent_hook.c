@@ -33,6 +33,6 @@ int verb_agent_hook(int argc, char **argv)
         return amp_complain(&err);
     if (rc == 0)
         return 0;
-    amp_fail(&err, AMP_NOPERM, no.code, "refused: %s [%s]", no.what, no.code);
+    amp_fail_text(&err, AMP_NOPERM, no.code, "refused: %s [%s]", no.what, no.code);
     return amp_complain(&err);
 }

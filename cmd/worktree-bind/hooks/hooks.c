@@ -12,6 +12,7 @@
 #include <amp/json/writer.h>
 
 #include "../bind.h"
+#include "base/codes.h"
 #include "worktree/hooks.h"
 #include "worktree/override.h"
 #include "worktree/paths/glob.h"
@@ -34,9 +35,9 @@ static int list_copy(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp
 {
     for (int i = 0; i < from->n; i++) {
         if (i == AMP_RULE_PATTERNS_MAX)
-            return amp_fail(err, AMP_USAGE, "bad_value", "more than %d", AMP_RULE_PATTERNS_MAX);
+            return amp_fail(err, AMP_USAGE, bad_value, "more than %d", AMP_RULE_PATTERNS_MAX);
         if (!*from->v[i] || strpbrk(from->v[i], "\n\r"))
-            return amp_fail(err, AMP_USAGE, "bad_value", "'%s' cannot be a pattern or a name",
+            return amp_fail(err, AMP_USAGE, bad_value, "'%s' cannot be a pattern or a name",
                             from->v[i]);
         to[i] = from->v[i];
         to[i + 1] = NULL;
@@ -51,7 +52,7 @@ static int roles_copy(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct am
     for (int i = 0; i < from->n; i++) {
         const char *v = from->v[i], *sign = strchr(v, '=');
         if (!sign || sign == v || !sign[1] || strpbrk(v, " \n\r"))
-            return amp_fail(err, AMP_USAGE, "bad_value", "'%s': ROLE=PATTERN expected", v);
+            return amp_fail(err, AMP_USAGE, bad_value, "'%s': ROLE=PATTERN expected", v);
         if (amp_buf_fmt(text, err, "%.*s %s", (int)(sign - v), v, sign + 1) < 0 ||
             amp_buf_add(text, "", 1, err) < 0)
             return -1;
@@ -59,7 +60,7 @@ static int roles_copy(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct am
     const char *p = text->data;
     for (int i = 0; i < from->n; i++, p += strlen(p) + 1) {
         if (i == AMP_RULE_PATTERNS_MAX)
-            return amp_fail(err, AMP_USAGE, "bad_value", "more than %d", AMP_RULE_PATTERNS_MAX);
+            return amp_fail(err, AMP_USAGE, bad_value, "more than %d", AMP_RULE_PATTERNS_MAX);
         to[i] = p;
         to[i + 1] = NULL;
     }
@@ -72,7 +73,7 @@ static int trailers_check(struct amp_error *err)
         const char *v = opt.trailers.v[i];
         if (strspn(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") !=
             strlen(v))
-            return amp_fail(err, AMP_USAGE, "bad_value", "'%s' cannot be a trailer's name", v);
+            return amp_fail(err, AMP_USAGE, bad_value, "'%s' cannot be a trailer's name", v);
     }
     return 0;
 }
@@ -210,7 +211,7 @@ int verb_hooks_check(int argc, char **argv)
     if (errors < 0)
         return amp_complain(&err);
     if (opt.prove && !known) {
-        amp_fail(&err, AMP_UNAVAILABLE, "helper_missing", AMP_HOOK_PROGRAM " is not installed");
+        amp_fail(&err, AMP_UNAVAILABLE, helper_missing, AMP_HOOK_PROGRAM " is not installed");
         return amp_complain(&err);
     }
     int broken = opt.prove ? hooks_prove(&h, program, &err) : 0;

@@ -18,6 +18,7 @@
 #include <amp/base/file.h>
 
 #include "../bind.h"
+#include "base/codes.h"
 #include "worktree/hooks.h"
 #include "worktree/paths/glob.h"
 #include "worktree/push.h"
@@ -94,7 +95,7 @@ static int git_run(struct proof *p, enum as as, const char *dir, const char *nam
         amp_child_wait(&child, TIME_MS, 1000, &amp_stop, &end, p->err) < 0)
         return -1;
     if (amp_stop)
-        return amp_fail(p->err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        return amp_fail(p->err, AMP_INTERRUPTED, interrupted, "interrupted");
     ssize_t got = pread(out, p->said, SAID_MAX, 0);
     p->said[got > 0 ? got : 0] = '\0';
     return end.exited ? end.exit_code : 128;
@@ -106,7 +107,7 @@ static int setup_check(struct proof *p, const char *what, int status)
 {
     if (status <= 0)
         return status;
-    return amp_fail(p->err, AMP_IOERR, "guard_failed", "git failed to %s: %.300s", what, p->said);
+    return amp_fail(p->err, AMP_IOERR, guard_failed, "git failed to %s: %.300s", what, p->said);
 }
 
 /* The first word of what git said. */
@@ -265,7 +266,7 @@ static int prove_branch(struct proof *p, const char *pattern)
     int passed = refused < 0 ? -1 : change_permitted(p);
     if (passed < 0)
         return -1;
-    rule_report(p, "branch", pattern, "branch_violation", refused, said, passed,
+    rule_report(p, "branch", pattern, AMP_CODE(branch_violation), refused, said, passed,
                 passed ? p->said : "");
     return 0;
 }
@@ -286,7 +287,7 @@ static int prove_role(struct proof *p, const char *line)
     int passed = ref_update(p, AS_AGENT, p->tree, as, good, p->base);
     if (passed < 0 || marker_set(p, p->branch, p->role) < 0)
         return -1;
-    rule_report(p, "role", line, "branch_not_of_role", refused, said, passed,
+    rule_report(p, "role", line, AMP_CODE(branch_not_of_role), refused, said, passed,
                 passed ? p->said : "");
     return 0;
 }
@@ -300,7 +301,8 @@ static int prove_bound(struct proof *p)
     int passed = refused < 0 ? -1 : change_permitted(p);
     if (passed < 0)
         return -1;
-    rule_report(p, "bound", "on", "branch_not_bound", refused, said, passed, passed ? p->said : "");
+    rule_report(p, "bound", "on", AMP_CODE(branch_not_bound), refused, said, passed,
+                passed ? p->said : "");
     return 0;
 }
 
@@ -325,7 +327,7 @@ static int prove_sizes(struct proof *p)
     char value[32];
     snprintf(value, sizeof value, "%lld", (long long)r->max_file);
     if (r->max_file &&
-        prove_commit(p, "max-file", value, "file_too_large",
+        prove_commit(p, "max-file", value, AMP_CODE(file_too_large),
                      r->max_file < SIZE_MAX_ ? agent_commit(p, NULL, r->max_file + 1, 1, NULL)
                                              : -2) < 0)
         return -1;
@@ -335,7 +337,7 @@ static int prove_sizes(struct proof *p)
     int64_t n = r->max_commit / each + 1;
     snprintf(value, sizeof value, "%lld", (long long)r->max_commit);
     return prove_commit(
-        p, "max-commit", value, "commit_too_large",
+        p, "max-commit", value, AMP_CODE(commit_too_large),
         each < SIZE_MAX_ && n < FILES_MAX ? agent_commit(p, NULL, each, (int)n, NULL) : -2);
 }
 
@@ -355,7 +357,7 @@ static int prove_server(struct proof *p)
                                (const char *const[]){"push", "-q", "-f", p->server, spec, NULL});
     if (passed == -1)
         return -1;
-    rule_report(p, "server", "all", "branch_violation", refused, said, pusher ? passed : 0,
+    rule_report(p, "server", "all", AMP_CODE(branch_violation), refused, said, pusher ? passed : 0,
                 pusher ? passed ? p->said : "" : "nobody is a pusher");
     return 0;
 }
@@ -390,12 +392,12 @@ static int prove_rules(struct proof *p)
     if (r->bound && prove_bound(p) < 0)
         return -1;
     for (int i = 0; r->trailers[i]; i++)
-        if (prove_commit(p, "trailer", r->trailers[i], "trailer_missing",
+        if (prove_commit(p, "trailer", r->trailers[i], AMP_CODE(trailer_missing),
                          agent_commit(p, NULL, 1, 1, r->trailers[i])) < 0)
             return -1;
     for (int i = 0; r->paths[i]; i++) {
         name_make(r->paths[i], "amp-prove", true, name, sizeof name);
-        if (prove_commit(p, "path", r->paths[i], "path_forbidden",
+        if (prove_commit(p, "path", r->paths[i], AMP_CODE(path_forbidden),
                          agent_commit(p, name, 1, 1, NULL)) < 0)
             return -1;
     }
@@ -408,7 +410,7 @@ static int prove_rules(struct proof *p)
         int passed = refused < 0 ? -1 : change_permitted(p);
         if (passed < 0)
             return -1;
-        rule_report(p, "humans", "refuse", "branch_violation", refused, said, passed,
+        rule_report(p, "humans", "refuse", AMP_CODE(branch_violation), refused, said, passed,
                     passed ? p->said : "");
     }
     return r->server_all ? prove_server(p) : prove_push(p);

@@ -42,9 +42,9 @@ struct amp_error {
     char what[416];
 };
 
-/* Fills err (which may be NULL) and returns -1, so that callers can `return amp_fail(...)`. */
-int amp_fail(struct amp_error *err, enum amp_status status, const char *code, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+/* Fills err (which may be NULL) and returns -1, so that callers can `return amp_fail_text(...)`. */
+int amp_fail_text(struct amp_error *err, enum amp_status status, const char *code, const char *fmt,
+                  ...) __attribute__((format(printf, 4, 5)));
 
 /* Also appends errno as text and keeps it in err->sys. ENOSPC, EDQUOT and EIO keep the
  * given status; the code becomes the errno's name in lower case ("enospc"). */

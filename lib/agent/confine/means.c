@@ -9,6 +9,7 @@
 #include <amp/json/writer.h>
 
 #include "agent/confine/private.h"
+#include "base/codes.h"
 
 static const char *const level_names[] = {
 #define X(name, text) text,
@@ -69,9 +70,10 @@ static int means_read(const char *text, size_t n, struct amp_confine_means *m,
     amp_tape_init(&t, NULL);
     amp_buf_init(&arena, 4096);
     if (amp_tape_scan(&t, text, n, &fault) < 0)
-        return amp_json_fail(err, AMP_UNAVAILABLE, "helper_failed", "confine --probe", &fault);
+        return amp_json_fail(err, AMP_UNAVAILABLE, AMP_CODE(helper_failed), "confine --probe",
+                             &fault);
     if (t.tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_UNAVAILABLE, "helper_failed", "confine --probe: no answer");
+        return amp_fail(err, AMP_UNAVAILABLE, helper_failed, "confine --probe: no answer");
     uint32_t at = amp_tape_get(&t, 0, AMP_SPAN("landlock"));
     if (at != AMP_TOK_NONE)
         amp_tok_int(&t, at, &abi);
@@ -201,7 +203,7 @@ int amp_confine_choose(enum amp_confine_demand demand, const struct amp_confine_
         amp_buf_init(&text, 1024);
         if (amp_confine_lacks_text(&r, &text, err) < 0)
             return -1;
-        return amp_fail(err, AMP_NOPERM, "confinement_unavailable",
+        return amp_fail(err, AMP_NOPERM, confinement_unavailable,
                         "this machine cannot enforce: %.*s%s%s; with --best-effort the command "
                         "starts without",
                         AMP_CLIP(amp_buf_span(&text), 220), m->why[0] ? ": " : "", m->why);

@@ -91,16 +91,16 @@ static int grant_check(enum amp_confine_grant kind, struct amp_span text, struct
     switch (kind) {
     case AMP_GRANT_ENVIRONMENT:
         if (!is_variable(text))
-            return amp_fail(err, AMP_CONFIG, "bad_policy", "'%.*s' is not the name of a variable",
+            return amp_fail(err, AMP_CONFIG, bad_policy, "'%.*s' is not the name of a variable",
                             AMP_CLIP(text, 100));
         return 0;
     case AMP_GRANT_HOST:
         if (amp_net_rule_parse(text, &rule, &why) < 0)
-            return amp_fail(err, AMP_CONFIG, "bad_policy", "hosts: %s", why.what);
+            return amp_fail(err, AMP_CONFIG, bad_policy, "hosts: %s", why.what);
         return 0;
     default:
         if (!is_glob(text))
-            return amp_fail(err, AMP_CONFIG, "bad_policy",
+            return amp_fail(err, AMP_CONFIG, bad_policy,
                             "'%.*s' is not a path that can be granted (empty, or with '..')",
                             AMP_CLIP(text, 100));
         return 0;
@@ -116,7 +116,7 @@ int amp_confine_policy_add(struct amp_confine_policy *p, enum amp_confine_grant 
     while (p->grants[kind] && p->grants[kind][n])
         n++;
     if (n >= GRANTS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_policy", "more than %d entries of one kind",
+        return amp_fail(err, AMP_CONFIG, bad_policy, "more than %d entries of one kind",
                         GRANTS_MAX);
     char **more = realloc(p->grants[kind], (n + 2) * sizeof *more);
     if (!more)
@@ -191,14 +191,14 @@ int amp_confine_policy_read(const char *path, struct amp_confine_policy *out, st
     struct amp_confine_policy p;
     amp_buf_init(&text, POLICY_MAX + 1);
     if (in_worktree(path))
-        return amp_fail(err, AMP_CONFIG, "bad_policy",
+        return amp_fail(err, AMP_CONFIG, bad_policy,
                         "%s is in a worktree, where agents could change it", path);
     if (amp_file_read(AT_FDCWD, path, POLICY_MAX, &text, &why) < 0 ||
         amp_schema_check_text(SCHEMA, amp_buf_span(&text), &why) < 0 ||
         !(j = amp_json_load(amp_buf_span(&text), &why)))
         return amp_code_is(why.code, no_memory)
                    ? amp_fail_memory(err)
-                   : amp_fail(err, AMP_CONFIG, "bad_policy", "%s: %s", path, why.what);
+                   : amp_fail(err, AMP_CONFIG, bad_policy, "%s: %s", path, why.what);
     amp_confine_policy_init(&p);
     if (members_read(&p, j, &why) < 0) {
         amp_confine_policy_release(&p);

@@ -13,6 +13,7 @@
 #include <amp/base/file.h>
 
 #include "agent/confine/private.h"
+#include "base/codes.h"
 
 #define DEPTH_MAX 200 /* one open directory for each level */
 #define PREFIX    "amp-confine-"
@@ -38,7 +39,7 @@ int amp_confine_scratch_make(const char *parent, char *out, size_t size, struct 
     for (int i = 0; i < TRIES; i++) {
         int n = snprintf(path, sizeof path, "%s/" PREFIX "XXXXXX", parent);
         if (n < 0 || (size_t)n >= sizeof path || (size_t)n >= size)
-            return amp_fail(err, AMP_CANTCREAT, "bad_path", "%.200s: too long", parent);
+            return amp_fail(err, AMP_CANTCREAT, bad_path, "%.200s: too long", parent);
         if (!mkdtemp(path))
             break;
         int lock = directory_lock(AT_FDCWD, path);
@@ -78,7 +79,7 @@ static const char *directory_next(DIR *d)
 static int directory_empty(int parent, const char *name, int depth, struct amp_error *err)
 {
     if (depth > DEPTH_MAX)
-        return amp_fail(err, AMP_IOERR, "too_deep", "more than %d directories deep", DEPTH_MAX);
+        return amp_fail(err, AMP_IOERR, too_deep, "more than %d directories deep", DEPTH_MAX);
     AMP_DIR DIR *d = directory_open(parent, name);
     if (!d)
         return amp_fail_errno(err, AMP_IOERR, "cannot open %s", name);

@@ -13,6 +13,7 @@
 #include <amp/json/writer.h>
 
 #include "agent/confine/private.h"
+#include "base/codes.h"
 #include "json/text.h"
 
 /* ---- the paths that the command may use: the worktree, the tool's places, the policy's grants
@@ -60,7 +61,7 @@ static int place_add(struct places *p, const char *from, const char *at, bool wr
             return 0;
         }
     if (p->n == PLACES_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_policy", "the policy grants more than %d paths",
+        return amp_fail(err, AMP_CONFIG, bad_policy, "the policy grants more than %d paths",
                         PLACES_MAX);
     struct place new = {.from = from ? strdup(from) : NULL, .at = strdup(at), .write = write};
     if ((from && !new.from) || !new.at) {
@@ -79,12 +80,12 @@ static int grant_add(const struct amp_confine *c, struct places *p, const char *
     static const char *const never[] = {"/proc", "/dev", NULL};
     for (const char *const *h = c->hidden; h && *h; h++)
         if (is_beneath(real, *h) || is_beneath(*h, real))
-            return amp_fail(err, AMP_CONFIG, "bad_policy", "'%.100s' would grant %.200s", glob, *h);
+            return amp_fail(err, AMP_CONFIG, bad_policy, "'%.100s' would grant %.200s", glob, *h);
     for (const char *const *n = never; *n; n++)
         if (is_beneath(real, *n) || is_beneath(at, *n))
-            return amp_fail(err, AMP_CONFIG, "bad_policy", "'%.100s' would grant %s", glob, *n);
+            return amp_fail(err, AMP_CONFIG, bad_policy, "'%.100s' would grant %s", glob, *n);
     if (strcmp(real, "/") == 0 || strcmp(at, "/") == 0)
-        return amp_fail(err, AMP_CONFIG, "bad_policy", "'%.100s' would grant /", glob);
+        return amp_fail(err, AMP_CONFIG, bad_policy, "'%.100s' would grant /", glob);
     if (place_add(p, real, at, write, err) < 0)
         return -1;
     for (size_t i = 0; i < p->n; i++)
@@ -114,9 +115,9 @@ static int glob_place(const struct amp_confine *c, const char *glob, char *patte
             : glob[0] == '~' ? snprintf(pattern, size, "%s%s", c->home ? c->home : "", glob + 1)
                              : snprintf(pattern, size, "%s", glob);
     if (n < 0 || (size_t)n >= size || n >= PATH_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_policy", "'%.100s' is too long", glob);
+        return amp_fail(err, AMP_CONFIG, bad_policy, "'%.100s' is too long", glob);
     if (glob[0] == '~' && (!c->home || (glob[1] && glob[1] != '/')))
-        return amp_fail(err, AMP_CONFIG, "bad_policy",
+        return amp_fail(err, AMP_CONFIG, bad_policy,
                         "'%.100s': only ~/ is possible, and HOME must be set", glob);
     while (n > 1 && pattern[n - 1] == '/')
         pattern[--n] = '\0';
@@ -212,7 +213,7 @@ static int hidden_cover(const struct amp_confine *c, struct places *p, const cha
         /* A worktree with two paths would show it at the other one. */
         if (!c->report->means.namespaces || strcmp(real, worktree) == 0 ||
             strcmp(c->worktree, worktree) != 0)
-            return amp_fail(err, AMP_CONFIG, "bad_policy", "the worktree %.150s contains %.150s",
+            return amp_fail(err, AMP_CONFIG, bad_policy, "the worktree %.150s contains %.150s",
                             worktree, real);
         if (!is_covered(c, real) &&
             (above_pin(c, p, worktree, real, err) < 0 || place_add(p, NULL, real, false, err) < 0))
@@ -245,7 +246,7 @@ static int places_collect(const struct amp_confine *c, struct places *p, struct 
     if (!realpath(c->worktree, real))
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", c->worktree);
     if (strcmp(real, "/") == 0)
-        return amp_fail(err, AMP_CONFIG, "bad_policy", "/ cannot be a worktree");
+        return amp_fail(err, AMP_CONFIG, bad_policy, "/ cannot be a worktree");
     if (worktree_add(c, p, real, real, err) < 0 || hidden_cover(c, p, real, err) < 0 ||
         (strcmp(real, c->worktree) && worktree_add(c, p, real, c->worktree, err) < 0))
         return -1;
@@ -379,12 +380,12 @@ static int report_explain(const char *text, struct amp_error *err)
     const char *word = strchr(text, ' ');
     const char *rest = word ? strchr(word + 1, ' ') : NULL;
     if (!rest)
-        return amp_fail(err, AMP_NOPERM, code, "the sandbox cannot be set up");
+        return amp_fail_text(err, AMP_NOPERM, code, "the sandbox cannot be set up");
     amp_span_copy((struct amp_span){word + 1, (size_t)(rest - word - 1)}, code, sizeof code);
     enum amp_status status = strncmp(text, "77 ", 3) == 0   ? AMP_NOPERM
                              : strncmp(text, "78 ", 3) == 0 ? AMP_CONFIG
                                                             : AMP_UNAVAILABLE;
-    return amp_fail(err, status, code, "%s", rest + 1);
+    return amp_fail_text(err, status, code, "%s", rest + 1);
 }
 
 static const char **helper_argv(const char *helper, const char *const *argv)
@@ -409,7 +410,7 @@ int amp_confine_start(const struct amp_confine *c, const struct amp_child_spec *
     if (c->report->demand == AMP_CONFINE_OFF)
         return amp_child_start(spec, out, err);
     if (spec->n_fds || !spec->argv || !spec->argv[0])
-        return amp_fail(err, AMP_INTERNAL, "bad_spec", "a confined command gets no descriptors");
+        return amp_fail(err, AMP_INTERNAL, bad_spec, "a confined command gets no descriptors");
     if (amp_helper_path(CONFINE_HELPER, helper, sizeof helper, err) < 0)
         return -1;
     AMP_FREE const char **argv = helper_argv(helper, spec->argv);

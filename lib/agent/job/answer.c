@@ -12,6 +12,7 @@
 #include <amp/schema/schema.h>
 
 #include "agent/job/contract.h"
+#include "base/codes.h"
 #include "protocol/amp/compose.h"
 
 enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char *why, size_t size)
@@ -59,9 +60,9 @@ static int file_read(const char *path, size_t max, struct amp_buf *out, struct a
     if (fd < 0 || fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_DATAERR, "%s", path);
     if (!S_ISREG(st.st_mode))
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: not a regular file", path);
+        return amp_fail(err, AMP_DATAERR, bad_answer, "%s: not a regular file", path);
     if (st.st_size > (off_t)max)
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: larger than %zu bytes", path, max);
+        return amp_fail(err, AMP_DATAERR, bad_answer, "%s: larger than %zu bytes", path, max);
     for (;;) {
         if (amp_buf_reserve(out, 65536, err) < 0)
             return -1;
@@ -94,14 +95,14 @@ int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **ou
         snprintf(path, sizeof path, "agent/%s", schema);
         if (amp_schema_check_text(path, amp_buf_span(&b), err) < 0) {
             struct amp_error why = *err;
-            return amp_fail(err, why.status, "bad_answer", "%s (schemas/%s, in %s)", why.what, path,
+            return amp_fail(err, why.status, bad_answer, "%s (schemas/%s, in %s)", why.what, path,
                             a->result);
         }
     }
     json_t *j = amp_json_load(amp_buf_span(&b), err);
     if (!json_is_object(j)) {
         json_decref(j);
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: expected a JSON object", a->result);
+        return amp_fail(err, AMP_DATAERR, bad_answer, "%s: expected a JSON object", a->result);
     }
     *out = j;
     return 0;

@@ -25,7 +25,7 @@
 
 static int worker_gone(const char *path, const char *why, struct amp_error *err)
 {
-    return amp_fail(err, AMP_UNAVAILABLE, "no_worker", "%.300s: %s", path, why);
+    return amp_fail(err, AMP_UNAVAILABLE, no_worker, "%.300s: %s", path, why);
 }
 
 int amp_ask_open(struct amp_ask_control *c, const char *path, struct amp_error *err)
@@ -84,7 +84,7 @@ int amp_ask_send(struct amp_ask_control *c, json_t *request, char id[AMP_ASK_ID_
         return amp_fail_memory(err);
     if (amp_json_line(request, &line, &why) < 0)
         return amp_code_is(why.code, buffer_full)
-                   ? amp_fail(err, AMP_DATAERR, "line_too_long",
+                   ? amp_fail(err, AMP_DATAERR, line_too_long,
                               "the request is longer than %d bytes", AMP_CONTROL_LINE_MAX)
                    : amp_fail_memory(err);
     /* One write of at most PIPE_BUF bytes is not mixed with those of other writers; a longer one
@@ -94,10 +94,10 @@ int amp_ask_send(struct amp_ask_control *c, json_t *request, char id[AMP_ASK_ID_
         return 0;
     if (n > 0) { /* the worker drops the rest of the line */
         n = write(c->fifo, "\n", 1);
-        return amp_fail(err, AMP_TEMPFAIL, "control_full", "the control FIFO is full");
+        return amp_fail(err, AMP_TEMPFAIL, control_full, "the control FIFO is full");
     }
     if (errno == EAGAIN)
-        return amp_fail(err, AMP_TEMPFAIL, "control_full", "the control FIFO is full");
+        return amp_fail(err, AMP_TEMPFAIL, control_full, "the control FIFO is full");
     return errno == EPIPE ? worker_gone("AMP_CONTROL", "the worker does not read it any more", err)
                           : amp_fail_errno(err, AMP_IOERR, "AMP_CONTROL");
 }
@@ -121,23 +121,24 @@ int amp_ask_answer(struct amp_ask_control *c, const char *id, json_t **out, stru
         return 0;
     amp_buf_init(&text, AMP_CONTROL_ANSWER);
     if (fd < 0 || amp_file_read(c->dir, name, AMP_CONTROL_ANSWER, &text, err) < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "%s cannot be read", name);
+        return amp_fail(err, AMP_DATAERR, bad_answer, "%s cannot be read", name);
     json_t *answer = amp_json_load(amp_buf_span(&text), err);
     if (!answer)
         return err->status == AMP_TEMPFAIL
                    ? -1
-                   : amp_fail(err, AMP_DATAERR, "bad_answer", "%s is not JSON", name);
+                   : amp_fail(err, AMP_DATAERR, bad_answer, "%s is not JSON", name);
     const json_t *ok = json_object_get(answer, "ok");
     if (json_is_true(ok)) {
         *out = answer;
         return 1;
     }
     if (json_is_false(ok))
-        amp_fail(err, AMP_NO,
-                 *amp_json_str(answer, "code") ? amp_json_str(answer, "code") : "bad_answer", "%s",
-                 amp_json_str(answer, "message"));
+        amp_fail_text(err, AMP_NO,
+                      *amp_json_str(answer, "code") ? amp_json_str(answer, "code")
+                                                    : AMP_CODE(bad_answer),
+                      "%s", amp_json_str(answer, "message"));
     else
-        amp_fail(err, AMP_DATAERR, "bad_answer", "%s has no ok", name);
+        amp_fail(err, AMP_DATAERR, bad_answer, "%s has no ok", name);
     json_decref(answer);
     return -1;
 }
@@ -169,7 +170,7 @@ int amp_ask_wait(struct amp_ask_control *c, const char *id, const char *member, 
         if (amp_loop_wait(&turn, err) < 0)
             return -1;
         if (stop && *stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     }
 }
 

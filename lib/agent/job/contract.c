@@ -16,6 +16,7 @@
 #include <amp/base/num.h>
 
 #include "agent/job/contract.h"
+#include "base/codes.h"
 #include "base/grow.h"
 #include "base/process/process.h"
 
@@ -211,14 +212,14 @@ int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct
     uint32_t r;
 
     if (!amp_id_is_safe(amp_span_str(c->task)) || !amp_id_is_safe(amp_span_str(c->agent)))
-        return amp_fail(err, AMP_DATAERR, "bad_value", "\"%s\" or \"%s\" cannot name a directory",
+        return amp_fail(err, AMP_DATAERR, bad_value, "\"%s\" or \"%s\" cannot name a directory",
                         c->task, c->agent);
     sub = sub && amp_id_is_safe(amp_span_str(sub + 1)) ? sub + 1 : "x";
     amp_random(&r, sizeof r);
     int n = snprintf(t.dir, sizeof t.dir, "%s/run/%s/%s-%s-%lld-%08x", c->state_dir, c->task,
                      c->agent, sub, (long long)c->attempt, r);
     if (n < 0 || (size_t)n >= sizeof t.dir)
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long", c->state_dir);
+        return amp_fail(err, AMP_CANTCREAT, path_too_long, "%s: path too long", c->state_dir);
     if (amp_mkdirs(t.dir, 0700, err) < 0 ||
         file_put(t.dir, "message.json", t.message, sizeof t.message, c->message, err) ||
         file_put(t.dir, "criteria.json", t.criteria, sizeof t.criteria, c->criteria, err) ||

@@ -97,21 +97,21 @@ static int line_take(struct amp_control *c, const struct amp_control_calls *call
     if (!line.n)
         return 0;
     if (!rate_allows(c, now_ms))
-        return line_refuse(c, calls, line, NULL, "rate_limited", "too many lines", err);
+        return line_refuse(c, calls, line, NULL, AMP_CODE(rate_limited), "too many lines", err);
     if (c->accepted >= AMP_CONTROL_LINES)
-        return line_refuse(c, calls, line, NULL, "control_limit", "too many lines in this attempt",
-                           err);
+        return line_refuse(c, calls, line, NULL, AMP_CODE(control_limit),
+                           "too many lines in this attempt", err);
     json_auto_t *in = amp_json_load(line, &why);
     if (!in)
         return why.status == AMP_TEMPFAIL
                    ? amp_fail_memory(err)
-                   : line_refuse(c, calls, line, NULL, "invalid_json", why.what, err);
+                   : line_refuse(c, calls, line, NULL, AMP_CODE(invalid_json), why.what, err);
     if (amp_schema_check_text("agent/control.json", line, &why) < 0) {
         if (why.status != AMP_DATAERR && why.status != AMP_NO) {
             *err = why;
             return -1;
         }
-        return line_refuse(c, calls, line, in, "schema_violation", why.what, err);
+        return line_refuse(c, calls, line, in, AMP_CODE(schema_violation), why.what, err);
     }
     struct amp_control_line l = {.id = amp_json_str(in, "id"), .in = in};
     const char *word = amp_json_str(in, "type");
@@ -130,7 +130,7 @@ static int lines_take(struct amp_control *c, const struct amp_control_calls *cal
         size_t part = nl ? (size_t)(nl - p) : n;
         if (!c->skipping && c->line.len + part > AMP_CONTROL_LINE_MAX) {
             c->skipping = true;
-            if (line_refuse(c, calls, (struct amp_span){0}, NULL, "line_too_long",
+            if (line_refuse(c, calls, (struct amp_span){0}, NULL, AMP_CODE(line_too_long),
                             "the line is longer than 16384 bytes", err) < 0)
                 return -1;
         }
@@ -178,9 +178,9 @@ static int answer_write(struct amp_control *c, const char *id, json_t *answer,
     snprintf(name, sizeof name, "answer-%s.json", id);
     struct amp_error e;
     if (amp_json_line(owned, &text, &e) < 0)
-        return amp_code_is(e.code, no_memory)
-                   ? amp_fail_memory(err)
-                   : amp_control_refuse(c, id, "buffer_full", "the answer is too large", err);
+        return amp_code_is(e.code, no_memory) ? amp_fail_memory(err)
+                                              : amp_control_refuse(c, id, AMP_CODE(buffer_full),
+                                                                   "the answer is too large", err);
     return amp_file_write_atomic(c->dir, name, 0600, amp_buf_span(&text), NULL) < 0 ? 1 : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <amp/compose.h>
 
 #include "agent/job/job.h"
+#include "base/codes.h"
 #include "json/record.h"
 
 struct stored {
@@ -59,7 +60,7 @@ static int job_read(const struct amp_store_rec *rec, struct amp_buf *mem, struct
         amp_span_copy(amp_span_str(raw->task), out->task, sizeof out->task) &&
         amp_span_copy(amp_span_str(raw->start), out->start, sizeof out->start))
         return 0;
-    return amp_fail(err, AMP_DATAERR, "bad_record",
+    return amp_fail(err, AMP_DATAERR, bad_record,
                     "a job's record has no usable msg_id, task or start");
 }
 
@@ -68,9 +69,8 @@ static int update_run(struct update *u, struct amp_store *s, const struct amp_jo
                       enum amp_store_outcome *outcome, struct amp_error *err)
 {
     if (ref->msg_id.n >= AMP_MSG_ID_MAX)
-        return amp_fail(err, AMP_DATAERR, "bad_msg_id",
-                        "a message id of %zu bytes; the limit is %d", ref->msg_id.n,
-                        AMP_MSG_ID_MAX - 1);
+        return amp_fail(err, AMP_DATAERR, bad_msg_id, "a message id of %zu bytes; the limit is %d",
+                        ref->msg_id.n, AMP_MSG_ID_MAX - 1);
     AMP_BUF struct amp_buf mem = {0}, json = {0};
     amp_buf_init(&mem, AMP_REC_MAX);
     amp_buf_init(&json, AMP_REC_MAX);
@@ -100,7 +100,7 @@ static int job_carry(struct amp_job *b, const struct amp_job_step *st,
         b->start[0] = 0;
     }
     if (st->n_emits > 0 && !(r->effects & AMP_JOB_DO_EMIT))
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "job: no lines are emitted on %s",
+        return amp_fail(err, AMP_INTERNAL, machine_unsound, "job: no lines are emitted on %s",
                         amp_job_fsm.events[st->event].name);
     c->emits = st->emits;
     c->n_emits = st->n_emits;
@@ -141,11 +141,11 @@ static int on_take(void *ctx, const struct amp_store_rec *now, struct amp_store_
     const struct amp_job_take *t = u->take;
 
     if (now->found || now->forgotten)
-        return amp_fail(err, AMP_NO, "duplicate_msg_id", "the message was already taken");
+        return amp_fail(err, AMP_NO, duplicate_msg_id, "the message was already taken");
     char msg_id[AMP_MSG_ID_MAX];
     if (memchr(t->ref.msg_id.p, '\0', t->ref.msg_id.n) ||
         !amp_span_copy(t->ref.msg_id, msg_id, sizeof msg_id))
-        return amp_fail(err, AMP_DATAERR, "bad_msg_id", "message id is not text");
+        return amp_fail(err, AMP_DATAERR, bad_msg_id, "message id is not text");
     struct stored raw = {
         .consumer = t->ref.consumer, .agent = t->agent, .task = t->task, .msg_id = msg_id};
     const struct amp_job_step take = {
@@ -171,7 +171,7 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
     const struct amp_job_step *st = u->step;
 
     if (!now->found)
-        return amp_fail(err, AMP_INTERNAL, "unknown_ref", "no such job");
+        return amp_fail(err, AMP_INTERNAL, unknown_ref, "no such job");
     struct stored raw;
     if (job_read(now, u->mem, &raw, &u->job, err) < 0)
         return -1;

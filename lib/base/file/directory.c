@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 enum { DEEPEST = 32 };
 
 static int file_copy(int from, int to, const char *name, const struct stat *st,
@@ -58,7 +60,7 @@ static int tree_copy(int from, const char *name, int to, const char *as, unsigne
     if (!d || fstat(dirfd(d), &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot read the folder %s", name);
     if (depth == DEEPEST)
-        return amp_fail(err, AMP_NO, "too_deep", "the folder has more than %d levels", DEEPEST);
+        return amp_fail(err, AMP_NO, too_deep, "the folder has more than %d levels", DEEPEST);
     if (mkdirat(to, as, 0700) < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make the folder %s", as);
     AMP_CLOSE int out = openat(to, as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -81,7 +83,7 @@ static int tree_copy(int from, const char *name, int to, const char *as, unsigne
                      ? amp_fail_errno(err, AMP_CANTCREAT, "cannot make the FIFO %s", e->d_name)
                      : 0;
         else
-            rc = amp_fail(err, AMP_NO, "special_file", "%s is a device or a socket", e->d_name);
+            rc = amp_fail(err, AMP_NO, special_file, "%s is a device or a socket", e->d_name);
         if (rc < 0)
             return -1;
     }
@@ -180,7 +182,7 @@ int amp_directory_move(int dir, const char *from, const char *to, struct amp_err
     const char *slash = strrchr(to, '/');
     int n = snprintf(copy, sizeof copy, "%.*s/.%s.copy", (int)(slash - to), to, slash + 1);
     if (n < 0 || (size_t)n >= sizeof copy)
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "the path %s is too long", to);
+        return amp_fail(err, AMP_CANTCREAT, bad_path, "the path %s is too long", to);
     if (tree_remove(dir, copy, 0, err) < 0)
         return -1;
     if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
@@ -194,7 +196,7 @@ int amp_directory_move(int dir, const char *from, const char *to, struct amp_err
     int same = tree_is_in(dir, from, dir, to, 0, err);
     if (same <= 0)
         return same < 0 ? -1
-                        : amp_fail(err, AMP_NO, "folder_differs",
+                        : amp_fail(err, AMP_NO, folder_differs,
                                    "%s is there as well, with other contents: %s stays", to, from);
     return tree_remove(dir, from, 0, err);
 }

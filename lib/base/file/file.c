@@ -15,6 +15,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "base/file/own.h"
 
 int amp_write_all(int fd, struct amp_span data, struct amp_error *err)
@@ -47,7 +48,7 @@ int amp_file_open(int dirfd, const char *path, int flags, mode_t mode, struct am
         return fd;
     if (fd >= 0)
         close(fd);
-    amp_fail(err, AMP_DATAERR, "not_a_file", "%s is not a regular file", path);
+    amp_fail(err, AMP_DATAERR, not_a_file, "%s is not a regular file", path);
     errno = EINVAL;
     return -1;
 }
@@ -75,7 +76,7 @@ static int read_whole(int fd, const char *path, size_t max, bool any, struct amp
         if (n < 0 && errno == EAGAIN && poll(&in, 1, -1) >= 0)
             continue;
         if (n < 0 && errno == EINTR)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while reading %s",
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted while reading %s",
                             path);
         if (n < 0)
             return amp_fail_errno(err, AMP_IOERR, "cannot read %s", path);
@@ -84,8 +85,7 @@ static int read_whole(int fd, const char *path, size_t max, bool any, struct amp
         b.len += (size_t)n;
     }
     if (b.len > max)
-        return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %zu bytes", path,
-                        max);
+        return amp_fail(err, AMP_DATAERR, file_too_large, "%s is larger than %zu bytes", path, max);
     return amp_buf_add(out, b.data, b.len, err);
 }
 
@@ -117,7 +117,7 @@ int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct 
     if (strcmp(path, "-") == 0)
         path = "standard input";
     if (fd < 0 && errno == EINTR)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while opening %s", path);
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted while opening %s", path);
     if (fd < 0)
         return amp_fail_errno(err, AMP_DATAERR, "cannot open %s", path);
     return read_whole(fd, path, max, true, out, err);
@@ -132,7 +132,7 @@ static int temporary_name(const char *path, char *out, size_t size, struct amp_e
     amp_random(&r, sizeof r);
     int n = snprintf(out, size, "%.*s.%.100s.%016llx.tmp", dir, path, path + dir, r);
     if (n < 0 || (size_t)n >= size || path[dir] == '\0')
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "cannot use the path '%s'", path);
+        return amp_fail(err, AMP_CANTCREAT, bad_path, "cannot use the path '%s'", path);
     return 0;
 }
 
@@ -144,7 +144,7 @@ static int sync_parent(int dirfd, const char *path, struct amp_error *err)
     char dir[PATH_MAX];
     size_t n = slash == path ? 1 : (size_t)(slash - path);
     if (!amp_span_copy((struct amp_span){path, n}, dir, sizeof dir))
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "the path is too long: %s", path);
+        return amp_fail(err, AMP_CANTCREAT, bad_path, "the path is too long: %s", path);
     return amp_fsync_dir(dirfd, dir, err);
 }
 
@@ -211,7 +211,7 @@ int amp_mkdirs(const char *path, mode_t mode, struct amp_error *err)
 {
     char part[PATH_MAX];
     if (!path[0] || !amp_span_copy(amp_span_str(path), part, sizeof part))
-        return amp_fail(err, AMP_CANTCREAT, "bad_path", "cannot use the path '%s'", path);
+        return amp_fail(err, AMP_CANTCREAT, bad_path, "cannot use the path '%s'", path);
     for (char *p = part + 1;; p++) {
         if (*p != '/' && *p != '\0')
             continue;

@@ -11,6 +11,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
@@ -140,12 +142,12 @@ static int lock_take(int fd, short type, int64_t timeout_ms, struct amp_error *e
             return 0;
         errno = saved;
         if (sig || (ending && errno == EINTR))
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted",
+            return amp_fail(err, AMP_INTERRUPTED, interrupted,
                             "interrupted while another process held the lock");
         if (errno != EINTR)
             return amp_fail_errno(err, AMP_IOERR, "cannot lock");
     }
-    return amp_fail(err, AMP_TEMPFAIL, "lock_timeout", "another process holds the lock");
+    return amp_fail(err, AMP_TEMPFAIL, lock_timeout, "another process holds the lock");
 }
 
 int amp_lock(int fd, int64_t timeout_ms, struct amp_error *err)

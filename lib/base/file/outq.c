@@ -24,6 +24,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 
 #define TURN       65536 /* bytes after which the lock is released */
@@ -61,7 +62,7 @@ int amp_outq_open(struct amp_outq *q, int fd, bool own, size_t max, struct amp_e
             q->fd = mine;
             q->owned = true;
         } else if (errno == ENXIO) {
-            return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+            return amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone");
         }
     }
     return 0;
@@ -97,7 +98,7 @@ void amp_outq_close(struct amp_outq *q)
 int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *err)
 {
     if (q->fd < 0)
-        return amp_fail(err, AMP_IOERR, "closed_pipe", "the output is closed");
+        return amp_fail(err, AMP_IOERR, closed_pipe, "the output is closed");
     if (q->at == q->buf.len) {
         amp_buf_reset(&q->buf);
         q->at = 0;
@@ -152,7 +153,7 @@ static int turn_begin(struct amp_outq *q, struct amp_error *err)
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno != EAGAIN)
         return errno == EPIPE
-                   ? amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone")
+                   ? amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone")
                    : amp_fail_errno(err, AMP_IOERR, "cannot write");
     if (n < 0) {
         turn_end(q);
@@ -192,7 +193,7 @@ static int write_some(struct amp_outq *q, struct amp_error *err)
     if (k < 0 && errno == EAGAIN)
         return 0;
     if (k < 0 && (errno == EPIPE || errno == ECONNRESET))
-        return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+        return amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone");
     if (k < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot write");
     q->at += (size_t)k;
@@ -251,10 +252,10 @@ int amp_outq_drain(struct amp_outq *q, int64_t timeout_ms, volatile const int *c
             if (!stopped)
                 stopped = now;
             if (!q->middle || now - stopped > MIDDLE_MS)
-                return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while writing");
+                return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted while writing");
         }
         if (timeout_ms >= 0 && now - start >= timeout_ms)
-            return amp_fail(err, AMP_TEMPFAIL, "output_timeout", "the output takes no more");
+            return amp_fail(err, AMP_TEMPFAIL, output_timeout, "the output takes no more");
         struct pollfd fd;
         struct amp_loop turn = amp_loop_turn(&fd, 1, stopped ? NULL : cancel, NULL);
         amp_loop_add(&turn, amp_outq_events(q) ? q->fd : -1, amp_outq_events(q));

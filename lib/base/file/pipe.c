@@ -12,6 +12,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/file/own.h"
 #include "base/loop.h"
 
@@ -50,7 +51,7 @@ int amp_write_until(int fd, struct amp_span data, volatile const int *stop, stru
         if (rc < 0 && errno != EINTR)
             return amp_fail_errno(err, AMP_IOERR, "cannot wait for output");
         if (rc == 0)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while writing");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted while writing");
         if (rc < 0)
             continue;
         ssize_t n = write(fd, data.p, data.n < most ? data.n : most);
@@ -143,15 +144,15 @@ int amp_output_open(const char *path, int64_t timeout_ms, int input, volatile co
         if (errno != ENXIO && errno != EINTR)
             return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
         if (cancel && *cancel)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted",
-                            "interrupted while %s has no reader", path);
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted while %s has no reader",
+                            path);
         if (is_ended_empty(input)) {
             *fd = -1;
             return 1;
         }
         int64_t gone = amp_mono_ms() - start;
         if (timeout_ms >= 0 && gone >= timeout_ms)
-            return amp_fail(err, AMP_UNAVAILABLE, "no_reader", "%s has no reader", path);
+            return amp_fail(err, AMP_UNAVAILABLE, no_reader, "%s has no reader", path);
         int64_t left = timeout_ms < 0 ? RETRY_MS : timeout_ms - gone;
         poll(NULL, 0, (int)(left < RETRY_MS ? left : RETRY_MS));
     }

@@ -11,6 +11,8 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
+
 #define SMALL_MAX   8192
 #define EXCLUDE_MAX ((size_t)1 << 20)
 
@@ -68,8 +70,8 @@ static int repository_at(const char *dir, struct amp_repository *r, struct amp_e
     } else if (S_ISREG(st.st_mode)) {
         if (!amp_repository_text(dir, ".git", "gitdir: ", text, sizeof text) ||
             !dir_resolve(dir, text, r->gitdir))
-            return amp_fail(err, AMP_DATAERR, "repo_not_git",
-                            "%s: its file .git names no directory", dir);
+            return amp_fail(err, AMP_DATAERR, repo_not_git, "%s: its file .git names no directory",
+                            dir);
         snprintf(r->top, sizeof r->top, "%s", dir);
     } else {
         if (!dir_resolve(dir, ".git", r->gitdir))
@@ -100,7 +102,7 @@ int amp_repository_find(const char *dir, struct amp_repository *out, struct amp_
     memcpy(out->common, out->gitdir, sizeof out->common);
     if (amp_repository_text(out->gitdir, "commondir", "", text, sizeof text) &&
         !dir_resolve(out->gitdir, text, out->common))
-        return amp_fail(err, AMP_DATAERR, "repo_not_git", "%s: its commondir is malformed",
+        return amp_fail(err, AMP_DATAERR, repo_not_git, "%s: its commondir is malformed",
                         out->gitdir);
     return 0;
 }
@@ -111,7 +113,7 @@ int amp_repository_lock(const char *common, const char *lock, int64_t wait_ms, i
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/amp", common);
     if (n < 0 || (size_t)n >= sizeof path)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", common);
+        return amp_fail(err, AMP_USAGE, bad_path, "%s: too long", common);
     if (amp_mkdirs(path, 0755, err) < 0)
         return -1;
     *dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -145,7 +147,7 @@ int amp_repository_exclude(const char *common, const char *pattern, struct amp_e
     if (fd < 0)
         return -1;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
-        return amp_fail(err, AMP_NOPERM, "not_a_file",
+        return amp_fail(err, AMP_NOPERM, not_a_file,
                         "%s/info/exclude is not a file, or has another name, too", common);
     if (amp_file_read(dir, "info/exclude", EXCLUDE_MAX - 1, &text, err) < 0)
         return -1;

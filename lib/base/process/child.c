@@ -19,6 +19,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/process/process.h"
 #include "base/trace.h"
 
@@ -56,7 +57,7 @@ static int find_program(const char *name, char *const *envp, char *out, size_t s
 {
     if (strchr(name, '/')) {
         if (!amp_span_copy(amp_span_str(name), out, size))
-            return amp_fail(err, AMP_UNAVAILABLE, "command_not_found", "the path is too long: %s",
+            return amp_fail(err, AMP_UNAVAILABLE, command_not_found, "the path is too long: %s",
                             name);
         return 0;
     }
@@ -78,8 +79,8 @@ static int find_program(const char *name, char *const *envp, char *out, size_t s
         p += n + 1;
     }
     if (seen)
-        return amp_fail(err, AMP_UNAVAILABLE, "not_executable", "%s: not executable", name);
-    return amp_fail(err, AMP_UNAVAILABLE, "command_not_found", "%s: command not found", name);
+        return amp_fail(err, AMP_UNAVAILABLE, not_executable, "%s: not executable", name);
+    return amp_fail(err, AMP_UNAVAILABLE, command_not_found, "%s: command not found", name);
 }
 
 int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
@@ -91,7 +92,7 @@ int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
     if (stat(out, &st) != 0)
         return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", name);
     if (!S_ISREG(st.st_mode) || access(out, X_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "not_executable", "%s: not executable", name);
+        return amp_fail(err, AMP_UNAVAILABLE, not_executable, "%s: not executable", name);
     return 0;
 }
 
@@ -192,9 +193,9 @@ static int failure_explain(const struct start *s, struct failure f, struct amp_e
     amp_fail_errno(err, AMP_UNAVAILABLE, "cannot run %s", s->program);
     if (err) {
         /* ENOENT may also be the missing interpreter of a script. */
-        const char *code = f.sys == ENOENT || f.sys == ENOTDIR ? "command_not_found"
+        const char *code = f.sys == ENOENT || f.sys == ENOTDIR ? AMP_CODE(command_not_found)
                            : f.sys == EACCES || f.sys == ENOEXEC || f.sys == EISDIR
-                               ? "not_executable"
+                               ? AMP_CODE(not_executable)
                                : NULL;
         if (code)
             amp_span_copy(amp_span_str(code), err->code, sizeof err->code);
@@ -258,14 +259,14 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
     if (spec->envp)
         memcpy(&s.envp, &spec->envp, sizeof s.envp);
     if (!spec->argv || !spec->argv[0])
-        return amp_fail(err, AMP_USAGE, "command_not_found", "no command given");
+        return amp_fail(err, AMP_USAGE, command_not_found, "no command given");
     if (spec->wrap) {
         struct amp_child_spec inner = *spec;
         inner.wrap = NULL;
         return spec->wrap->start(spec->wrap->ctx, &inner, out, err);
     }
     if (spec->n_fds > AMP_CHILD_FDS_MAX)
-        return amp_fail(err, AMP_INTERNAL, "too_many_descriptors", "%u descriptors for %s",
+        return amp_fail(err, AMP_INTERNAL, too_many_descriptors, "%u descriptors for %s",
                         spec->n_fds, spec->argv[0]);
     if (find_program(spec->argv[0], s.envp, s.program, sizeof s.program, err) < 0)
         return -1;
@@ -436,8 +437,7 @@ int amp_helper_path(const char *name, char *out, size_t size, struct amp_error *
     if (dir && *dir) {
         int n = snprintf(out, size, "%s/%s", dir, name);
         if (n < 0 || (size_t)n >= size || access(out, X_OK))
-            return amp_fail(err, AMP_UNAVAILABLE, "helper_missing", "no helper %s in %s", name,
-                            dir);
+            return amp_fail(err, AMP_UNAVAILABLE, helper_missing, "no helper %s in %s", name, dir);
         return 0;
     }
     char self[PATH_MAX];
@@ -459,5 +459,5 @@ int amp_helper_path(const char *name, char *out, size_t size, struct amp_error *
             amp_span_copy(amp_span_str(path), out, size))
             return 0;
     }
-    return amp_fail(err, AMP_UNAVAILABLE, "helper_missing", "no helper %s beside %s", name, self);
+    return amp_fail(err, AMP_UNAVAILABLE, helper_missing, "no helper %s beside %s", name, self);
 }

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "base/process/process.h"
 
@@ -154,20 +155,21 @@ enum amp_run_verdict amp_runner_verdict(const struct amp_runner *r, const struct
                                         const char *name, struct amp_error *why)
 {
     if (end->timed_out) {
-        amp_fail(why, AMP_TIMEDOUT, "command_timeout", "%s took longer than %lld ms", name,
+        amp_fail(why, AMP_TIMEDOUT, command_timeout, "%s took longer than %lld ms", name,
                  (long long)r->limit_ms);
         return AMP_RUN_AGAIN;
     }
     if (end->signaled) {
-        amp_fail(why, AMP_UNAVAILABLE, "command_failed", "%s was ended by signal %d", name,
+        amp_fail(why, AMP_UNAVAILABLE, command_failed, "%s was ended by signal %d", name,
                  end->signal);
         return AMP_RUN_AGAIN;
     }
     if (end->exit_code == 0)
         return AMP_RUN_DONE;
     bool again = status_is_temporary(end->exit_code);
-    amp_fail(why, again ? AMP_UNAVAILABLE : AMP_NO, again ? "command_failed" : "command_refused",
-             "%s ended with status %d (%s)", name, end->exit_code,
-             amp_status_meaning(end->exit_code));
+    amp_fail_text(why, again ? AMP_UNAVAILABLE : AMP_NO,
+                  again ? AMP_CODE(command_failed) : AMP_CODE(command_refused),
+                  "%s ended with status %d (%s)", name, end->exit_code,
+                  amp_status_meaning(end->exit_code));
     return again ? AMP_RUN_AGAIN : AMP_RUN_REFUSED;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/process/quote.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)
@@ -18,8 +19,8 @@ struct splitter {
 
 static int split_fail(const struct splitter *s, const char *what)
 {
-    return amp_fail(s->err, AMP_DATAERR, "bad_command", "%s at byte %td%s", what,
-                    s->p - s->start + 1, HINT);
+    return amp_fail(s->err, AMP_DATAERR, bad_command, "%s at byte %td%s", what, s->p - s->start + 1,
+                    HINT);
 }
 
 static bool is_alnum(char c)
@@ -194,9 +195,9 @@ int amp_shell_split(struct amp_span line, struct amp_shell_split *out, struct am
 
     *out = (struct amp_shell_split){0};
     if (line.n > LINE_MAX_BYTES)
-        return amp_fail(err, AMP_DATAERR, "bad_command", "a command longer than 1 MiB");
+        return amp_fail(err, AMP_DATAERR, bad_command, "a command longer than 1 MiB");
     if (line.n && memchr(line.p, '\0', line.n))
-        return amp_fail(err, AMP_DATAERR, "bad_command", "a NUL byte in a command");
+        return amp_fail(err, AMP_DATAERR, bad_command, "a NUL byte in a command");
     s.end = line.n ? line.p + line.n : line.p;
     amp_buf_init(&s.word, LINE_MAX_BYTES + 1);
     int rc = blanks_skip(&s);
@@ -204,7 +205,7 @@ int amp_shell_split(struct amp_span line, struct amp_shell_split *out, struct am
         if ((rc = word_read(&s)) == 0)
             rc = blanks_skip(&s);
     if (rc == 0 && !out->n)
-        rc = amp_fail(err, AMP_DATAERR, "bad_command", "an empty command");
+        rc = amp_fail(err, AMP_DATAERR, bad_command, "an empty command");
     amp_buf_release(&s.word);
     if (rc < 0)
         amp_shell_split_release(out);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 /* Opens /dev/null for closed descriptors from 0 to 2, or the next opened file would become stdout.
  * It is opened for the wrong direction, so that using it still fails. */
 static void take_standard_fds(void)
@@ -64,8 +66,8 @@ static int patterns_set(struct amp_error *err)
         cli_tool->redact((const char *const *)cli_standard.redact.v, &why) == 0)
         return 0;
     if (typed_patterns || why.status != AMP_USAGE)
-        return amp_fail(err, why.status, why.code, "--redact: %s", why.what);
-    return amp_fail(err, AMP_CONFIG, why.code, "redact.patterns in amp.json: %s", why.what);
+        return amp_fail_text(err, why.status, why.code, "--redact: %s", why.what);
+    return amp_fail_text(err, AMP_CONFIG, why.code, "redact.patterns in amp.json: %s", why.what);
 }
 
 static int pattern_add(void *arg, const char *text, struct amp_error *err)
@@ -101,7 +103,7 @@ static int tool_run(char **args)
                                       tool->values ? cli_values_opts : NULL, tool->opts,
                                       verb ? verb->opts : NULL}};
     if (cli_opt_at(&p, CLI_MAX_OPTS)) {
-        amp_fail(&err, AMP_INTERNAL, "too_many_options", "more than %d options", CLI_MAX_OPTS);
+        amp_fail(&err, AMP_INTERNAL, too_many_options, "more than %d options", CLI_MAX_OPTS);
         return amp_complain(&err);
     }
     /* An unknown verb is reported before its options. A group without a verb may have --help. */

@@ -10,6 +10,8 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
+
 const char *const amp_opt_networks[] = {"DENY_ALL", "EGRESS_RESTRICTED", "EGRESS_UNRESTRICTED",
                                         "FULL_ACCESS", NULL};
 
@@ -116,7 +118,7 @@ static int set_choice(const struct amp_opt *o, const char *text, struct amp_erro
         size_t n = strlen(all);
         snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", o->choices[i]);
     }
-    return amp_fail(err, AMP_USAGE, "bad_choice", "'%.64s' is not one of %s", text, all);
+    return amp_fail(err, AMP_USAGE, bad_choice, "'%.64s' is not one of %s", text, all);
 }
 
 static int set_flag(const struct amp_opt *o, const char *text, struct amp_error *err)
@@ -126,7 +128,7 @@ static int set_flag(const struct amp_opt *o, const char *text, struct amp_error 
     while (text && i < n && strcmp(text, words[i]) != 0)
         i++;
     if (i == n)
-        return amp_fail(err, AMP_USAGE, "bad_flag", "'%.64s' is neither 1 nor 0", text);
+        return amp_fail(err, AMP_USAGE, bad_flag, "'%.64s' is neither 1 nor 0", text);
     *(bool *)o->dest = i < 4;
     return 0;
 }
@@ -160,7 +162,7 @@ static int set_value(const struct amp_opt *o, const char *text, struct amp_error
     case AMP_OPT_PATH:
     case AMP_OPT_DIR:
         if (!*text)
-            return amp_fail(err, AMP_USAGE, "bad_path", "an empty path");
+            return amp_fail(err, AMP_USAGE, bad_path, "an empty path");
         *(const char **)o->dest = text;
         return 0;
     case AMP_OPT_CHOICE:
@@ -185,8 +187,9 @@ static int opt_set(const struct amp_opt *o, const char *text, enum source from,
     struct amp_error why;
     if (!set_value(o, text, &why))
         return 0;
-    return amp_fail(err, from == FROM_FLAG || why.status != AMP_USAGE ? why.status : AMP_CONFIG,
-                    why.code, "%s: %s", option_name(o, from, name, sizeof name), why.what);
+    return amp_fail_text(err,
+                         from == FROM_FLAG || why.status != AMP_USAGE ? why.status : AMP_CONFIG,
+                         why.code, "%s: %s", option_name(o, from, name, sizeof name), why.what);
 }
 
 bool cli_opt_takes_arg(const struct amp_opt *o)
@@ -206,7 +209,7 @@ static int option_take(struct cli_parse *p, int i, const char *text, const char 
 {
     const struct amp_opt *o = cli_opt_at(p, i);
     if (p->seen[i] && o->kind != AMP_OPT_LIST && o->kind != AMP_OPT_FLAG)
-        return amp_fail(err, AMP_USAGE, "repeated_option", "%s is given twice", as);
+        return amp_fail(err, AMP_USAGE, repeated_option, "%s is given twice", as);
     if (!p->seen[i])
         start_list(o);
     p->seen[i] = true;
@@ -226,7 +229,7 @@ static int take_rest(struct cli_parse *p, int i, const char *first, char ***args
             return -1;
     }
     if (!p->seen[i])
-        return amp_fail(err, AMP_USAGE, "missing_argument", "%s needs a command", as);
+        return amp_fail(err, AMP_USAGE, missing_argument, "%s needs a command", as);
     return 0;
 }
 
@@ -244,10 +247,10 @@ static int take_long(struct cli_parse *p, char ***args, struct amp_error *err)
     if (o->kind == AMP_OPT_REST)
         return take_rest(p, i, value, args, as, err);
     if (o->kind == AMP_OPT_FLAG && value)
-        return amp_fail(err, AMP_USAGE, "unexpected_argument", "%s takes no argument", as);
+        return amp_fail(err, AMP_USAGE, unexpected_argument, "%s takes no argument", as);
     if (cli_opt_takes_arg(o) && !value) {
         if (!(*args)[1])
-            return amp_fail(err, AMP_USAGE, "missing_argument", "%s needs an argument", as);
+            return amp_fail(err, AMP_USAGE, missing_argument, "%s needs an argument", as);
         value = *++*args;
     }
     return option_take(p, i, value, as, err);
@@ -260,7 +263,7 @@ static int take_short(struct cli_parse *p, char ***args, struct amp_error *err)
         int i = cli_opt_find(p, *c, (struct amp_span){"", 0});
         const struct amp_opt *o = cli_opt_at(p, i);
         if (!o)
-            return amp_fail(err, AMP_USAGE, "unknown_option", "unknown option %s", as);
+            return amp_fail(err, AMP_USAGE, unknown_option, "unknown option %s", as);
         if (o->kind == AMP_OPT_REST)
             return take_rest(p, i, c[1] ? c + 1 : NULL, args, as, err);
         if (!cli_opt_takes_arg(o)) {
@@ -270,7 +273,7 @@ static int take_short(struct cli_parse *p, char ***args, struct amp_error *err)
         }
         const char *value = c[1] ? c + 1 : (*args)[1];
         if (!value)
-            return amp_fail(err, AMP_USAGE, "missing_argument", "%s needs an argument", as);
+            return amp_fail(err, AMP_USAGE, missing_argument, "%s needs an argument", as);
         if (!c[1])
             ++*args;
         return option_take(p, i, value, as, err);
@@ -328,8 +331,9 @@ int cli_settings(const struct cli_parse *p, struct amp_error *err)
         if (amp_config_values(text_of(p, "config"), text_of(p, "state"), s->key, s->set, NULL,
                               &why))
             return why.status == AMP_USAGE
-                       ? amp_fail(err, AMP_CONFIG, why.code, "%s in amp.json: %s", s->key, why.what)
-                       : amp_fail(err, why.status, why.code, "%s", why.what);
+                       ? amp_fail_text(err, AMP_CONFIG, why.code, "%s in amp.json: %s", s->key,
+                                       why.what)
+                       : amp_fail_text(err, why.status, why.code, "%s", why.what);
     return 0;
 }
 

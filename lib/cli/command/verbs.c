@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/nearest.h"
 
 /* The number of words at args that are the verb's name; 0: it is another verb. */
@@ -256,30 +257,30 @@ static int unknown_verb(const struct amp_verb *verb, char **at, struct amp_error
         guess_verb(both, &near);
     list_verbs(group, all, sizeof all);
     if (group && !second)
-        return amp_fail(err, AMP_USAGE, "missing_verb", "'%s' needs a verb: %s", group, all);
+        return amp_fail(err, AMP_USAGE, missing_verb, "'%s' needs a verb: %s", group, all);
     if (near.word[0])
-        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s' (did you mean '%s'?)",
+        return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%s' (did you mean '%s'?)",
                         both, near.word);
     const char *pair = second ? word_guess(both) : NULL;
     const char *command = pair ? pair : word_guess(at[0]);
     if (command)
-        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': use '%s'",
+        return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%s': use '%s'",
                         pair ? both : at[0], command);
     if (strcmp(at[0], "version") == 0)
-        return amp_fail(err, AMP_USAGE, "unknown_verb",
-                        "unknown verb 'version': use '%s --version'", cli_tool->name);
+        return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb 'version': use '%s --version'",
+                        cli_tool->name);
     if (group)
-        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%s': '%s' has %s", both,
-                        group, all);
+        return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%s': '%s' has %s", both, group,
+                        all);
     if (!near.word[0])
         guess_verb(at[0], &near);
     if (near.word[0])
-        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%.64s' (did you mean '%s'?)",
+        return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%.64s' (did you mean '%s'?)",
                         at[0], near.word);
     if (verb && verb->operand_hint)
-        return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%.64s': %s", at[0],
+        return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%.64s': %s", at[0],
                         verb->operand_hint);
-    return amp_fail(err, AMP_USAGE, "unknown_verb", "unknown verb '%.64s': the verbs are %s", at[0],
+    return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%.64s': the verbs are %s", at[0],
                     all);
 }
 
@@ -293,7 +294,7 @@ int cli_check_verb(const struct cli_command *c, struct amp_error *err)
     if (c->verb)
         return 0;
     list_verbs(NULL, all, sizeof all);
-    return amp_fail(err, AMP_USAGE, "missing_verb", "a verb is missing: %s", all);
+    return amp_fail(err, AMP_USAGE, missing_verb, "a verb is missing: %s", all);
 }
 
 int cli_check_operands(const struct amp_verb *verb, const struct amp_list *operands,
@@ -305,11 +306,11 @@ int cli_check_operands(const struct amp_verb *verb, const struct amp_list *opera
     memcpy(&c.at, &operands->v, sizeof c.at);
     if (!verb->name && has_verbs()) {
         command_match(&c);
-        return c.words > 0 ? amp_fail(err, AMP_USAGE, "misplaced_verb",
+        return c.words > 0 ? amp_fail(err, AMP_USAGE, misplaced_verb,
                                       "the verb '%s' must come before its options", c.verb->name)
                            : unknown_verb(verb, c.at, err);
     }
-    return amp_fail(err, AMP_USAGE, "unexpected_operand", "%s%sunexpected operand '%.64s'%s%s",
+    return amp_fail(err, AMP_USAGE, unexpected_operand, "%s%sunexpected operand '%.64s'%s%s",
                     verb->name ? verb->name : "", verb->name ? ": " : "", operands->v[0],
                     verb->operand_hint ? ": " : "", verb->operand_hint ? verb->operand_hint : "");
 }
@@ -332,10 +333,10 @@ int cli_unknown_option(const struct cli_parse *p, struct amp_span name, struct a
     int n = name.n > 64 ? 64 : (int)name.n;
     const struct amp_verb *other = other_owner(name);
     if (other && other->name)
-        return amp_fail(err, AMP_USAGE, "unknown_option", "unknown option --%.*s ('%s' has it)", n,
+        return amp_fail(err, AMP_USAGE, unknown_option, "unknown option --%.*s ('%s' has it)", n,
                         name.p, other->name);
     if (other)
-        return amp_fail(err, AMP_USAGE, "unknown_option",
+        return amp_fail(err, AMP_USAGE, unknown_option,
                         "unknown option --%.*s (only without a verb)", n, name.p);
     amp_nearest_init(&near, name);
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
@@ -345,7 +346,7 @@ int cli_unknown_option(const struct cli_parse *p, struct amp_span name, struct a
         if (o->name && strncmp(o->name, name.p, name.n) == 0)
             amp_span_copy(amp_span_str(o->name), near.word, sizeof near.word);
     if (near.word[0])
-        return amp_fail(err, AMP_USAGE, "unknown_option",
+        return amp_fail(err, AMP_USAGE, unknown_option,
                         "unknown option --%.*s (did you mean '--%s'?)", n, name.p, near.word);
-    return amp_fail(err, AMP_USAGE, "unknown_option", "unknown option --%.*s", n, name.p);
+    return amp_fail(err, AMP_USAGE, unknown_option, "unknown option --%.*s", n, name.p);
 }

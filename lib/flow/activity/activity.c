@@ -8,6 +8,7 @@
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
+#include "base/codes.h"
 #include "task/task.h"
 
 static int64_t setting(const json_t *section, const char *key)
@@ -72,7 +73,7 @@ int amp_flow_activity_begin(struct amp_store *s, const struct amp_activity_publi
     snprintf(text, sizeof text,
              "the activity buffer has %llu entries of at most %lld (activity.max)",
              (unsigned long long)room.active, (long long)room.max);
-    return fault_record(s, p, a, AMP_SEV_WARNING, "activity_buffer_high", text, err);
+    return fault_record(s, p, a, AMP_SEV_WARNING, AMP_CODE(activity_buffer_high), text, err);
 }
 
 int amp_flow_activity_end(struct amp_store *s, const struct amp_activity_publisher *p,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 enum { SCOPES_MAX = 8, NAME_MAX_ = 16 };
 
 static struct amp_access *rules;
@@ -131,6 +133,6 @@ int amp_access_check(const struct amp_view *v, char text[AMP_ACCESS_TEXT_MAX],
              d.recipient.n ? d.recipient.p : "anybody", f.tool.n ? ", tool " : "",
              shown_width(f.tool), f.tool.n ? f.tool.p : "", by);
     if (d.effect == AMP_ACCESS_DENY)
-        return amp_fail(err, AMP_NO, "access_denied", "%s", text);
+        return amp_fail(err, AMP_NO, access_denied, "%s", text);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "identity/access/token.h"
 #include "protocol/terms.h"
 #include "json/record.h"
@@ -62,7 +63,7 @@ static int taker_add(struct use *u, struct amp_span before, struct amp_error *er
     if (amp_buf_fmt(u->takers, err, " %s ", u->taker) < 0)
         return -1;
     if (before.n > 0 && memmem(before.p, before.n, u->takers->data, u->takers->len))
-        return amp_fail(err, AMP_NO, "token_replayed",
+        return amp_fail(err, AMP_NO, token_replayed,
                         "the same message with the same nonce was handed over before; a sender "
                         "that repeats it takes another nonce");
     if (amp_buf_add(u->takers, before.p, before.n, err) < 0)
@@ -85,7 +86,7 @@ static int nonce_use(void *ctx, const struct amp_store_rec *rec, struct amp_stor
         if (rc > 0 && amp_span_eq(was.sum, u->now.sum))
             return 1;
         if (rc > 0)
-            return amp_fail(err, AMP_NO, "token_replayed",
+            return amp_fail(err, AMP_NO, token_replayed,
                             "the token's nonce was used before, by the message %.*s",
                             (int)(was.message.n < 100 ? was.message.n : 100), was.message.p);
     } else if (taker_add(u, (struct amp_span){0}, err) < 0) {
@@ -124,7 +125,7 @@ static int nonce_record(struct amp_store *s, const struct amp_view *v, const str
 
 static int token_refused(struct amp_error *why, const char *code, const char *what)
 {
-    amp_fail(why, AMP_NO, code, "%s", what);
+    amp_fail_text(why, AMP_NO, code, "%s", what);
     return 0;
 }
 
@@ -148,7 +149,8 @@ static int token_verify(struct amp_identities *ids, const struct amp_view *v,
     }
     /* Otherwise every trusted agent could admit itself. */
     if (!issuer.local && !amp_identities_is_operator(ids, amp_span_str(issuer.key), t->iat_ms))
-        return token_refused(why, "token_untrusted", "the token's issuer is not an operator");
+        return token_refused(why, AMP_CODE(token_untrusted),
+                             "the token's issuer is not an operator");
     return 1;
 }
 
@@ -161,7 +163,7 @@ int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const stru
     if (!amp_tokens_are_needed() || !amp_terms_of(v->protocol)->takes_tokens)
         return 1;
     if (!ids || !s)
-        return amp_fail(err, AMP_CONFIG, "token_unverifiable",
+        return amp_fail(err, AMP_CONFIG, token_unverifiable,
                         "rtp.level 3 needs a state directory and identities");
     int rc = amp_identities_refresh(ids, err);
     if (rc == 0)
@@ -169,9 +171,10 @@ int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const stru
     if (rc <= 0 || said.how != AMP_SAID_SIGNED || said.by.local)
         return rc;
     if (v->proof.token.n == 0)
-        return token_refused(why, "token_missing", "a message of an external agent needs a token");
+        return token_refused(why, AMP_CODE(token_missing),
+                             "a message of an external agent needs a token");
     if (v->proof.nonce.n == 0 || v->proof.nonce.n > AMP_TOKEN_TEXT_MAX)
-        return token_refused(why, "token_missing",
+        return token_refused(why, AMP_CODE(token_missing),
                              "a token needs a nonce of 1 to 256 bytes beside it");
     amp_buf_init(&mem, AMP_TOKEN_MAX);
     rc = token_verify(ids, v, &said, &mem, &t, why, err);

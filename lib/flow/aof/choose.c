@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "aof/front.h"
+#include "base/codes.h"
 #include "flow/aof/private.h"
 
 enum {
@@ -52,7 +53,7 @@ static bool agent_fits(struct amp_span agent, struct amp_error *err)
 {
     if (agent.n < AMP_AOF_AGENT_MAX)
         return true;
-    amp_fail(err, AMP_DATAERR, "agent_too_long", "the name of an agent has at most %d bytes",
+    amp_fail(err, AMP_DATAERR, agent_too_long, "the name of an agent has at most %d bytes",
              AMP_AOF_AGENT_MAX - 1);
     return false;
 }
@@ -69,7 +70,7 @@ static int weight_read(void *ctx, const char *id, struct amp_span text, int64_t 
         amp_front_get(text, "routing.agent", &s->mem, &agent, err) < 0)
         return -1;
     if (own.n > 0 && !amp_span_is(own, id))
-        return amp_fail(err, AMP_DATAERR, "id_mismatch", "the file has another id");
+        return amp_fail(err, AMP_DATAERR, id_mismatch, "the file has another id");
     if (!agent_fits(agent, err))
         return -1;
     *value = rank_of(priority) + (agent.n == 0 ? NOBODY : 0);

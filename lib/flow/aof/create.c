@@ -5,6 +5,7 @@
 #include <amp/base/clock.h>
 
 #include "aof/front.h"
+#include "base/codes.h"
 #include "flow/aof/private.h"
 #include "json/text.h"
 
@@ -16,9 +17,9 @@ static int parent_load(struct amp_aof_router *r, const char *id, struct amp_aof_
     if (rc < 0)
         return -1;
     if (rc == 0)
-        return amp_fail(err, AMP_NO, "parent_not_found", "there is no task %s", id);
+        return amp_fail(err, AMP_NO, parent_not_found, "there is no task %s", id);
     if (parent->depth > 0 || parent->parent.n > 0)
-        return amp_fail(err, AMP_NO, "nested_delegation",
+        return amp_fail(err, AMP_NO, nested_delegation,
                         "task %s is a child itself; children have no children", id);
     return 0;
 }
@@ -59,8 +60,8 @@ static int utf8_check(const char *what, struct amp_span text, struct amp_error *
     const unsigned char *p = (const unsigned char *)text.p;
     for (size_t i = 0, n; i < text.n; i += n)
         if ((n = amp_utf8_length(p + i, text.n - i)) == 0)
-            return amp_fail(err, AMP_DATAERR, "invalid_utf8", "the %s is not UTF-8 at byte %zu",
-                            what, i + 1);
+            return amp_fail(err, AMP_DATAERR, invalid_utf8, "the %s is not UTF-8 at byte %zu", what,
+                            i + 1);
     return 0;
 }
 
@@ -109,6 +110,6 @@ int amp_aof_new_task(struct amp_aof_router *r, const struct amp_aof_new *what,
         if (rc <= 0)
             return rc;
     }
-    return amp_fail(err, AMP_TEMPFAIL, "name_taken",
+    return amp_fail(err, AMP_TEMPFAIL, name_taken,
                     "the task %s could not be made: see events.ndjson", id);
 }

@@ -4,6 +4,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/aof/private.h"
 
 enum { DEPTH_MOST = 1, HANDOFF_BYTES = 16 << 20 /* more than any message has */ };
@@ -114,12 +115,12 @@ static int request_take(struct amp_aof_work *w, const struct amp_view *v,
     /* A task with a parent has a depth, also if nobody wrote it down. */
     int64_t depth = parent->depth > 0 ? parent->depth + 1 : 1 + (parent->parent.n > 0);
     if (depth > DEPTH_MOST)
-        return request_refuse(w, v, said, "nested_delegation", depth, err);
+        return request_refuse(w, v, said, AMP_CODE(nested_delegation), depth, err);
     if (child->parent.n > 0 && !amp_span_eq(child->parent, said->parent))
-        return request_refuse(w, v, said, "parent_mismatch", depth, err);
+        return request_refuse(w, v, said, AMP_CODE(parent_mismatch), depth, err);
     if (child->status == AMP_AOF_DONE || child->status == AMP_AOF_CANCELLED ||
         child->status == AMP_AOF_DEADLETTER)
-        return request_refuse(w, v, said, "task_ended", depth, err);
+        return request_refuse(w, v, said, AMP_CODE(task_ended), depth, err);
     amp_buf_init(&json, (size_t)32 << 20);
     if (amp_aof_handoff_write(v, &json, err) < 0)
         return -1;
@@ -144,10 +145,10 @@ int amp_aof_request(struct amp_aof_work *w, const struct amp_view *v,
     amp_aof_task_init(&parent);
     amp_span_copy(v->task, id, sizeof id);
     if (!amp_span_copy(said->parent, above, sizeof above))
-        return request_refuse(w, v, said, "parent_not_found", 0, err);
+        return request_refuse(w, v, said, AMP_CODE(parent_not_found), 0, err);
     int rc = amp_aof_task_for(w, v, id, &child, err);
     if (rc <= 0)
-        return rc < 0 ? -1 : request_refuse(w, v, said, "task_not_found", 0, err);
+        return rc < 0 ? -1 : request_refuse(w, v, said, AMP_CODE(task_not_found), 0, err);
     struct amp_error why;
     rc = strcmp(id, above) == 0 ? 0 : amp_aof_load(&w->r->data, above, &parent, &why);
     if (rc < 0 && why.status != AMP_NO && why.status != AMP_DATAERR) {
@@ -155,9 +156,9 @@ int amp_aof_request(struct amp_aof_work *w, const struct amp_view *v,
         return -1;
     }
     if (rc <= 0) {
-        return amp_aof_alert(w, above, "parent_not_found", err) < 0
+        return amp_aof_alert(w, above, AMP_CODE(parent_not_found), err) < 0
                    ? -1
-                   : request_refuse(w, v, said, "parent_not_found", 0, err);
+                   : request_refuse(w, v, said, AMP_CODE(parent_not_found), 0, err);
     }
     rc = amp_aof_may_speak(w, v, &parent, AMP_SPAN(""), err);
     return rc <= 0 ? rc : request_take(w, v, said, &child, &parent, err);
@@ -210,7 +211,7 @@ int amp_aof_answer(struct amp_aof_work *w, const struct amp_view *v,
     struct amp_span to;
     enum amp_aof_moved moved = AMP_AOF_SAME;
     bool accepts = said->what == AMP_AOF_ACCEPTED;
-    struct amp_span reason = said->reason.n > 0 ? said->reason : AMP_SPAN("handoff_rejected");
+    struct amp_span reason = said->reason.n > 0 ? said->reason : AMP_CODE_SPAN(handoff_rejected);
     amp_aof_task_init(&t);
     amp_buf_init(&mem, 1 << 20);
     amp_span_copy(v->task, id, sizeof id);

@@ -11,6 +11,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/aof/private.h"
 
 enum { BEAT_BYTES = 65536 };
@@ -45,10 +46,10 @@ static int result_read(struct amp_aof_router *r, const char *id, struct amp_buf 
         return -1;
     if (line != AMP_AOF_LINE_GOOD || said.what != AMP_AOF_OTHER ||
         said.outcome == AMP_AOF_OUTCOME_NONE)
-        return amp_fail(err, AMP_DATAERR, "invalid_run_result", "%s is not a run result%s%s", path,
+        return amp_fail(err, AMP_DATAERR, invalid_run_result, "%s is not a run result%s%s", path,
                         *field ? ": " : "", field);
     if (!amp_span_is(v.task, id))
-        return amp_fail(err, AMP_DATAERR, "taskId_mismatch", "%s is the result of another task",
+        return amp_fail(err, AMP_DATAERR, taskId_mismatch, "%s is the result of another task",
                         path);
     *out = said;
     return 1;
@@ -99,7 +100,7 @@ static int beat_read(struct amp_aof_router *r, const char *id, int64_t *expires_
     if (rc > 0 && amp_aof_beat_read(amp_buf_span(text), mem, &beat, err) < 0)
         return -1;
     if (rc > 0 && !amp_span_is(beat.task, id))
-        return amp_fail(err, AMP_DATAERR, "taskId_mismatch", "%s is of another task", path);
+        return amp_fail(err, AMP_DATAERR, taskId_mismatch, "%s is of another task", path);
     if (rc > 0)
         *expires_ms = beat.expires_ms;
     return rc;
@@ -123,7 +124,7 @@ static int expiry_read(void *ctx, const char *id, struct amp_span text, int64_t 
     if (amp_aof_beat_read(text, &p->mem, &beat, err) < 0)
         return -1;
     if (!amp_span_is(beat.task, id))
-        return amp_fail(err, AMP_DATAERR, "taskId_mismatch", "the heartbeat is of another task");
+        return amp_fail(err, AMP_DATAERR, taskId_mismatch, "the heartbeat is of another task");
     *value = beat.expires_ms;
     return 0;
 }

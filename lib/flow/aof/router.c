@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/aof/private.h"
 #include "protocol/question.h"
 
@@ -59,12 +60,13 @@ static void finding_note(void *ctx, const struct amp_finding *f)
 /* The reasons of the protocol; faults of other names are those of the envelope or of the JSON. */
 static const char *reason_of(const struct findings *f)
 {
-    static const char *const own[] = {"payload_too_large", "invalid_envelope", "invalid_project_id",
-                                      "taskId_mismatch", "bad_signature"};
+    static const char *const own[] = {AMP_CODE(payload_too_large), AMP_CODE(invalid_envelope),
+                                      AMP_CODE(invalid_project_id), AMP_CODE(taskId_mismatch),
+                                      AMP_CODE(bad_signature)};
     for (unsigned i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(f->code, own[i]) == 0)
             return own[i];
-    return f->field[0] ? "invalid_envelope" : "invalid_json";
+    return f->field[0] ? AMP_CODE(invalid_envelope) : AMP_CODE(invalid_json);
 }
 
 static int line_reject(struct amp_aof_router *r, const struct amp_view *v, const struct findings *f,
@@ -85,7 +87,8 @@ static int line_reject(struct amp_aof_router *r, const struct amp_view *v, const
 
 int amp_aof_router_too_long(struct amp_aof_router *r, struct amp_error *err)
 {
-    const struct findings f = {.code = "payload_too_large", .error = true};
+    struct findings f = {.error = true};
+    amp_span_copy(AMP_CODE_SPAN(payload_too_large), f.code, sizeof f.code);
     return line_reject(r, NULL, &f, err);
 }
 
@@ -98,7 +101,8 @@ static int refuse(struct amp_aof_work *w, const struct amp_view *v, const char *
 
 int amp_aof_refuse_review(struct amp_aof_work *w, const struct amp_view *v, struct amp_error *err)
 {
-    return refuse(w, v, "unauthorized_agent", "the task waits for a review by a person", err);
+    return refuse(w, v, AMP_CODE(unauthorized_agent), "the task waits for a review by a person",
+                  err);
 }
 
 /* Unsigned, a person is whom hitl-prompt sends the answer from. */
@@ -117,7 +121,7 @@ static int sender_check(struct amp_aof_router *r, const struct amp_view *v, stru
     if (r->speaker) {
         if (amp_span_is(v->from, r->speaker))
             return 1;
-        amp_fail(why, AMP_NO, "unauthorized_agent", "the message names another sender");
+        amp_fail(why, AMP_NO, unauthorized_agent, "the message names another sender");
         return 0;
     }
     if (amp_identities_refresh(r->o.ids, err) < 0)
@@ -152,8 +156,9 @@ static int message_take(struct amp_aof_router *r, const struct amp_view *v,
         return refuse(&w, v, why.code, why.what, err) < 0 || amp_aof_work_commit(&w, err) < 0 ? -1
                                                                                               : 1;
     const struct amp_aof_why what = {.v = v};
-    const struct amp_aof_why criteria = {
-        .reason = "invalid_acceptance_criteria", .field = "payload.acceptanceCriteria", .v = v};
+    const struct amp_aof_why criteria = {.reason = AMP_CODE(invalid_acceptance_criteria),
+                                         .field = "payload.acceptanceCriteria",
+                                         .v = v};
     if (amp_aof_why_event(&w, "protocol.message.received", v->task, &what, err) < 0 ||
         (f->criteria &&
          amp_aof_why_event(&w, "protocol.message.warning", v->task, &criteria, err) < 0) ||
@@ -197,8 +202,8 @@ int amp_aof_task_for(struct amp_aof_work *w, const struct amp_view *v, const cha
     if (rc > 0)
         return 1;
     if (rc == 0) {
-        return amp_aof_alert(w, id, "task_not_found", err) < 0 ||
-                       refuse(w, v, "task_not_found", id, err) < 0
+        return amp_aof_alert(w, id, AMP_CODE(task_not_found), err) < 0 ||
+                       refuse(w, v, AMP_CODE(task_not_found), id, err) < 0
                    ? -1
                    : 0;
     }
@@ -231,6 +236,7 @@ int amp_aof_may_speak(struct amp_aof_work *w, const struct amp_view *v,
     int had = t->lease.n == 0 && t->status != AMP_AOF_READY ? has_run(w, t->id, v->from, err) : 0;
     if (had != 0)
         return had;
-    const char *reason = owner.n > 0 || also.n > 0 ? "unauthorized_agent" : "unassigned_task";
+    const char *reason =
+        owner.n > 0 || also.n > 0 ? AMP_CODE(unauthorized_agent) : "unassigned_task";
     return refuse(w, v, reason, "", err) < 0 ? -1 : 0;
 }

@@ -92,7 +92,8 @@ static void finding_keep(void *ctx, const struct amp_finding *f)
     struct amp_error *err = ctx;
 
     if (!err->code[0])
-        amp_fail(err, AMP_INTERNAL, f->code, "the composed question: %s: %s", f->field, f->message);
+        amp_fail_text(err, AMP_INTERNAL, f->code, "the composed question: %s: %s", f->field,
+                      f->message);
 }
 
 /* The view of the line, which a fault of ours fails. */
@@ -177,7 +178,7 @@ enum amp_asking_is amp_asking_look(const struct amp_asking *a, struct amp_buf *m
     if (amp_store_get(a->store, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(a->key)), &rec, err) < 0)
         return AMP_ASKING_FAILED;
     if (!rec.found) {
-        amp_fail(err, AMP_INTERNAL, "unknown_question", "the question has no record");
+        amp_fail(err, AMP_INTERNAL, unknown_question, "the question has no record");
         return AMP_ASKING_FAILED;
     }
     int at = amp_fsm_state(&amp_escalation_fsm, rec.state);

@@ -7,6 +7,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/conflict/exec/command.h"
 #include "flow/conflict/private.h"
 #include "json/record.h"
@@ -162,7 +163,8 @@ static int check_start(struct amp_judge *j, struct check *c, struct amp_conflict
     if (may < 0)
         return -1;
     if (!may) /* another worker has the trial */
-        return pair_fall_back(j, p, "breaker_open", now.why, j->desk.now_ms + TRIAL_MS, err);
+        return pair_fall_back(j, p, AMP_CODE(breaker_open), now.why, j->desk.now_ms + TRIAL_MS,
+                              err);
     amp_buf_init(&request, REQUEST_MAX);
     /* A crash must not make the next worker start it at once. */
     if (request_make(j, p, &request, err) < 0 || amp_store_sync(j->desk.store, err) < 0)
@@ -193,7 +195,7 @@ static int breaker_refuses(struct amp_judge *j, struct amp_conflict_jobs *p, int
     if (!j->due_ms || again < j->due_ms)
         j->due_ms = again;
     if (amp_queue_overlap(j->opt.set, p->running.type, p->waiting.type) == AMP_OVERLAP_ASK) {
-        const struct amp_conflict set = {.code = AMP_SPAN("breaker_open"),
+        const struct amp_conflict set = {.code = AMP_CODE_SPAN(breaker_open),
                                          .reason = amp_span_str(now.why)};
         *asked = amp_conflict_ask(&j->desk, p, AMP_CONFLICT_EV_ASK, &set, err);
     }
@@ -473,7 +475,8 @@ void amp_judge_close(struct amp_judge *j)
         if (!c->used)
             continue;
         amp_judge_run_stop(&c->run);
-        if (pair_miss(j, c->running, c->waiting, "worker_ended", "the worker ended", 0, &e) > 0)
+        if (pair_miss(j, c->running, c->waiting, AMP_CODE(worker_ended), "the worker ended", 0,
+                      &e) > 0)
             amp_store_sync(j->desk.store, &e);
     }
     free(j);

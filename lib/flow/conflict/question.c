@@ -264,7 +264,7 @@ int amp_conflict_unask(const struct amp_conflict_desk *d, struct amp_span questi
 
     amp_asking_name(&a, question);
     if (rc == 0)
-        rc = amp_asking_end(&a, "withdrawn", why, err);
+        rc = amp_asking_end(&a, AMP_CODE(withdrawn), why, err);
     amp_asking_close(&a);
     return rc < 0 ? -1 : 0;
 }
@@ -388,7 +388,7 @@ int amp_conflict_tend(const struct amp_conflict_desk *d, struct amp_span x, stru
 {
     AMP_CLEANUP(amp_conflict_jobs_release) struct amp_conflict_jobs p = {0};
     AMP_BUF struct amp_buf mem = {0};
-    const struct amp_conflict lost = {.code = AMP_SPAN("worker_lost"),
+    const struct amp_conflict lost = {.code = AMP_CODE_SPAN(worker_lost),
                                       .reason = AMP_SPAN("its worker did not answer")};
     struct amp_conflict c;
 

@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/conflict/private.h"
 #include "json/record.h"
 
@@ -23,9 +24,9 @@ static int job_check(struct amp_store *s, struct amp_span id, struct amp_error *
     if (found < 0)
         return -1;
     if (!found)
-        return amp_fail(err, AMP_NO, "unknown_job", "no job %.*s", AMP_CLIP(id, 64));
+        return amp_fail(err, AMP_NO, unknown_job, "no job %.*s", AMP_CLIP(id, 64));
     if (amp_queue_ended(j.state))
-        return amp_fail(err, AMP_NO, "ended", "the job %.*s has ended: it is %s", AMP_CLIP(id, 64),
+        return amp_fail(err, AMP_NO, ended, "the job %.*s has ended: it is %s", AMP_CLIP(id, 64),
                         amp_queue_fsm.states[j.state].name);
     return 0;
 }
@@ -38,7 +39,7 @@ static int pair_check(struct amp_store *s, const struct amp_waiver *o, struct am
         amp_conflict_read(s, o->job, o->other, mem, c, err) < 0)
         return -1;
     if (c->state == AMP_CONFLICT_PARALLEL && c->until_ms == o->until_ms)
-        return amp_fail(err, AMP_NO, "already_decided", "%.*s let them run side by side before%s",
+        return amp_fail(err, AMP_NO, already_decided, "%.*s let them run side by side before%s",
                         AMP_CLIP(c->person.n ? c->person : AMP_SPAN("conflict_exec"), 100),
                         c->until_ms ? ", until the same time" : "");
     return 0;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/coordinate/coordinator.h"
 #include "flow/suspend.h"
 #include "message/settle/answer.h"
@@ -22,7 +23,7 @@ static int nack_emit(struct amp_step *st, struct amp_error *err)
 
     if (!*st->called_off)
         return 0;
-    if (amp_compose_nack(&of, AMP_STAGE_FAILED, "coordinator", "terminated",
+    if (amp_compose_nack(&of, AMP_STAGE_FAILED, "coordinator", AMP_CODE(terminated),
                          "a person cancelled the task", "", false, st->now_ms, &st->text, err) < 0)
         return -1;
     snprintf(st->out[st->n_out].id, sizeof st->out[st->n_out].id, AMP_CANCEL_NACK "%.*s",
@@ -41,7 +42,7 @@ static int cancel_apply(void *ctx, const struct amp_store_rec *now, struct amp_s
     struct amp_task *t = &st->t;
 
     if (!now->found)
-        return amp_fail(err, AMP_NO, "unknown_task", "there is no task %.*s",
+        return amp_fail(err, AMP_NO, unknown_task, "there is no task %.*s",
                         AMP_CLIP(st->view->task, 100));
     if (amp_task_read(t, now, st->view->task, err) < 0)
         return -1;
@@ -49,7 +50,7 @@ static int cancel_apply(void *ctx, const struct amp_store_rec *now, struct amp_s
     if (c->again)
         return 1;
     if (amp_task_ended(t->state))
-        return amp_fail(err, AMP_NO, "ended", "task %s has ended: it is %s", t->id,
+        return amp_fail(err, AMP_NO, ended, "task %s has ended: it is %s", t->id,
                         amp_task_fsm.states[t->state].name);
     if (amp_step_cancel(st, err) < 0 || amp_task_set(&t->cancelled, c->by->line, err) < 0 ||
         nack_emit(st, err) < 0)
@@ -100,7 +101,7 @@ int amp_task_cancel(struct amp_store *s, const struct amp_cancel *c, bool *chang
         return -1;
     int rc = amp_reader_line(reader, c->line, &any, &v, NULL, NULL, err);
     if (rc == 0)
-        amp_fail(err, AMP_INTERNAL, "invalid_output", "internal: the decision is invalid");
+        amp_fail(err, AMP_INTERNAL, invalid_output, "internal: the decision is invalid");
     rc = rc <= 0 ? -1 : view_cancel(s, c, &v, changed, err);
     amp_reader_free(reader);
     return rc;

@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "flow/coordinate/cancel.h"
 #include "flow/suspend.h"
@@ -44,7 +45,7 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
     struct amp_known_task *k = &c->tasks[c->n_tasks];
     memset(k, 0, sizeof *k);
     if (!amp_span_copy(id, k->id, sizeof k->id)) {
-        amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is too long");
+        amp_fail(err, AMP_DATAERR, bad_task_id, "a task id that is too long");
         return NULL;
     }
     k->open = open;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "base/codes.h"
 #include "flow/coordinate/coordinator.h"
 
 #define OUTPUT_MAX ((size_t)64 << 20)
@@ -18,7 +19,7 @@ static int line_take(struct amp_coordinator *c, struct amp_span line, struct amp
     int rc = reader ? amp_reader_line(reader, line, &check, &v, NULL, NULL, err) : -1;
 
     if (rc == 0)
-        rc = amp_fail(err, AMP_INTERNAL, "invalid_output", "internal: the task is invalid");
+        rc = amp_fail(err, AMP_INTERNAL, invalid_output, "internal: the task is invalid");
     if (rc > 0 && (rc = amp_coordinator_hears(c, &from, &v, &said, &why, err)) == 0) {
         *err = why;
         rc = -1;

@@ -49,7 +49,7 @@ static int open_all(struct loop *l, struct amp_error *err)
     const struct amp_coordinate_options *opt = l->c.opt;
     for (; l->n_ports < opt->n_inputs; l->n_ports++) {
         if (l->n_ports == INPUTS_MAX)
-            return amp_fail(err, AMP_USAGE, "too_many_inputs", "at most %d inputs", INPUTS_MAX);
+            return amp_fail(err, AMP_USAGE, too_many_inputs, "at most %d inputs", INPUTS_MAX);
         struct port *p = &l->ports[l->n_ports];
         p->from = &opt->inputs[l->n_ports];
         if (amp_input_open(p->from->path, opt->hold, &p->in, err) < 0)

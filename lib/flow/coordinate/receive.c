@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/coordinate/coordinator.h"
 #include "flow/intake.h"
 #include "flow/suspend.h"
@@ -33,8 +34,7 @@ int amp_coordinator_record(struct amp_coordinator *c, struct amp_span line, int6
     if (rc < 0)
         return -1;
     if (rc == 0)
-        return amp_fail(err, AMP_INTERNAL, "invalid_output",
-                        "internal: a composed line is invalid");
+        return amp_fail(err, AMP_INTERNAL, invalid_output, "internal: a composed line is invalid");
     return v.id.n ? amp_message_record(c->store, &v, now_ms, &outcome, err) : 0;
 }
 
@@ -117,7 +117,7 @@ static int decision_roll_back(struct amp_coordinator *c, struct amp_step *st, st
     amp_coordinator_pause(c);
     if (!amp_span_copy(v->body.decision.commit, commit, sizeof commit) ||
         !amp_span_copy(v->body.decision.op, op, sizeof op) || !is_local_git(t.repo)) {
-        amp_fail(&why, AMP_NO, "repo_not_git", "%s is not a git repository", t.repo);
+        amp_fail(&why, AMP_NO, repo_not_git, "%s is not a git repository", t.repo);
     } else if (git_get(c, &why)) {
         const struct amp_git_rollback_spec spec = {.repo = t.repo,
                                                    .branch = t.branch,
@@ -387,11 +387,11 @@ static int dispatch_drop(struct amp_coordinator *c, const struct amp_step *st, c
 static int dispatches_end(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view of = {.id = amp_span_str(st->called_off), .task = st->view->task};
-    if (dispatch_drop(c, st, st->dropped[0], "replaced", err) < 0 ||
-        dispatch_drop(c, st, st->dropped[1], "replaced", err) < 0 ||
-        dispatch_drop(c, st, st->called_off, "terminated", err) < 0)
+    if (dispatch_drop(c, st, st->dropped[0], AMP_CODE(replaced), err) < 0 ||
+        dispatch_drop(c, st, st->dropped[1], AMP_CODE(replaced), err) < 0 ||
+        dispatch_drop(c, st, st->called_off, AMP_CODE(terminated), err) < 0)
         return -1;
-    return *st->called_off ? nack_queue(c, &of, AMP_STAGE_FAILED, "terminated",
+    return *st->called_off ? nack_queue(c, &of, AMP_STAGE_FAILED, AMP_CODE(terminated),
                                         "the admin ended the task", st->now_ms, err)
                            : 0;
 }
@@ -490,11 +490,11 @@ static int foreign_step(struct amp_coordinator *c, struct amp_step *st, struct a
             return -1;
         if (asked.found)
             return 0;
-        amp_step_refuse(st, "unknown_ref", "%.*s is not an escalation of this state",
+        amp_step_refuse(st, AMP_CODE(unknown_ref), "%.*s is not an escalation of this state",
                         (int)v->body.decision.ref.n, v->body.decision.ref.p);
         break;
     default:
-        amp_step_refuse(st, "bad_value", "%s is not the id of a task", AMP_TASK_NONE);
+        amp_step_refuse(st, AMP_CODE(bad_value), "%s is not the id of a task", AMP_TASK_NONE);
     }
     return sender_answer(c, v, st, err);
 }

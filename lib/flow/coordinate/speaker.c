@@ -8,6 +8,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/coordinate/coordinator.h"
 #include "flow/intake.h"
 #include "flow/proof/votes.h"
@@ -40,7 +41,7 @@ static bool is_bound_to_other(const struct amp_coordinator *c, const struct amp_
 
 static int bound_refuse(const struct amp_task_part *p, struct amp_error *why)
 {
-    amp_fail(why, AMP_NO, "bad_sender",
+    amp_fail(why, AMP_NO, bad_sender,
              "is signed by another key than that of %s, to which the "
              "dispatch %s is bound",
              p->executor_name, p->dispatch_ref);
@@ -90,7 +91,7 @@ static int verdict_check(struct amp_coordinator *c, const struct amp_view *v,
         return 1;
     /* Without it, the verdict could be kept back and used for a later result. */
     if (!names_judged(v)) {
-        amp_fail(why, AMP_NO, "unknown_ref",
+        amp_fail(why, AMP_NO, unknown_ref,
                  "names neither the review request nor the result that it is about");
         return 0;
     }
@@ -152,7 +153,7 @@ static int decision_check(struct amp_coordinator *c, const struct amp_view *v,
         return -1;
     if (n >= need)
         return 1;
-    amp_fail(why, AMP_NO, "not_authorized", "%u of the %u operators who have to agree signed it", n,
+    amp_fail(why, AMP_NO, not_authorized, "%u of the %u operators who have to agree signed it", n,
              need);
     return 0;
 }
@@ -212,7 +213,7 @@ int amp_coordinator_hears(struct amp_coordinator *c, const struct amp_coordinate
     if (!amp_coordinator_has_protocol(v))
         return 1; /* passed on: its receiver checks it */
     if (*in->role && !is_of_role(v, in->role)) {
-        amp_fail(why, AMP_NO, "role_mismatch", "is from \"%.*s\", but %s is the input of \"%s\"",
+        amp_fail(why, AMP_NO, role_mismatch, "is from \"%.*s\", but %s is the input of \"%s\"",
                  (int)(v->from.n < 100 ? v->from.n : 100), v->from.p, in->path, in->role);
         return 0;
     }

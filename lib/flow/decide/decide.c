@@ -394,12 +394,12 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
     struct amp_git *git;
 
     if (q->about.kind != AMP_ABOUT_TASK) {
-        amp_fail(err, AMP_DATAERR, "no_task",
+        amp_fail(err, AMP_DATAERR, no_task,
                  "rollback applies to AMP tasks only; this question has no branch");
         return AMP_DECIDED_REFUSED;
     }
     if (!commit || !*commit) {
-        amp_fail(err, AMP_DATAERR, "missing_commit",
+        amp_fail(err, AMP_DATAERR, missing_commit,
                  "rollback needs a commit (rollback COMMIT [NOTE])");
         return AMP_DECIDED_REFUSED;
     }
@@ -410,7 +410,7 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
         return AMP_DECIDED_OK;
     }
     if (!*t.repo) {
-        amp_fail(err, AMP_DATAERR, "unknown_revision",
+        amp_fail(err, AMP_DATAERR, unknown_revision,
                  "the task is not in the state directory, so \"%.100s\" cannot be resolved; give "
                  "the commit id (4 to 64 hexadecimal digits)",
                  commit);

@@ -8,6 +8,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/identity/identity.h"
 #include "protocol/compose/json.h"
 #include "json/text.h"
@@ -59,7 +60,7 @@ static int author_check(struct amp_decider *d, const struct amp_offer *o,
                                      .login = p->login ? p->login : "",
                                      .by = o->how};
     if (o->how == AMP_KNOWN_BY_LOGIN && !p->others && strcmp(op, who.login) != 0) {
-        amp_fail(err, AMP_NOPERM, "permission_denied",
+        amp_fail(err, AMP_NOPERM, permission_denied,
                  "the answer names the operator \"%.200s\", but the login is \"%s\" "
                  "(hitl.allow_operator in amp.json permits another name)",
                  op, who.login);
@@ -123,15 +124,14 @@ static int action_parse(const struct amp_question *q, char *line, struct amp_ope
 
     if (a->until_ms && strcasecmp(line, "defer") == 0) {
         if (a->until_ms <= now || a->until_ms - now > AMP_DEFER_MAX_MS)
-            return amp_fail(err, AMP_DATAERR, "bad_answer",
+            return amp_fail(err, AMP_DATAERR, bad_answer,
                             "the time of a deferral is not within the next 30 days");
         a->action = "defer";
         a->does = AMP_ACTION_DEFER;
         return 0;
     }
     if (!amp_answer_parse(q, line, &parsed))
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "the answer is not %s",
-                        amp_answer_words(q));
+        return amp_fail(err, AMP_DATAERR, bad_answer, "the answer is not %s", amp_answer_words(q));
     a->action = parsed.action;
     a->does = parsed.does;
     a->until_ms = parsed.until_ms;
@@ -153,7 +153,7 @@ static int note_edits(const struct amp_question *q, struct amp_operator_answer *
         return 0;
     json_auto_t *j = amp_json_load(amp_span_str(a->note), &why);
     if (!j)
-        return amp_fail(err, why.status, "bad_answer", "%s {…}: %.300s", a->action, why.what);
+        return amp_fail(err, why.status, bad_answer, "%s {…}: %.300s", a->action, why.what);
     if (amp_base64_add(patch, amp_span_str(a->note), err) < 0 || amp_buf_add(patch, "", 1, err) < 0)
         return -1;
     a->payload = a->note;

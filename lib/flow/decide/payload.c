@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 
 static const char *editable_of(const struct amp_question *q)
@@ -23,7 +24,7 @@ static json_t *message_of(const struct amp_question *q, const struct amp_evidenc
     if (message && json_is_object(json_object_get(message, "payload")))
         return message;
     json_decref(message);
-    amp_fail(err, AMP_NO, "no_payload", "the state directory has no payload to edit");
+    amp_fail(err, AMP_NO, no_payload, "the state directory has no payload to edit");
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/capability.h"
 #include "agent/record.h"
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "json/record.h"
 
@@ -150,7 +151,7 @@ int amp_handoff_candidate_check(struct amp_handoffs *h, const struct amp_handoff
     wanting_release(&of);
     if (fits != 0)
         return fits < 0 ? -1 : 0;
-    return amp_fail(err, AMP_NO, "capability_unavailable",
+    return amp_fail(err, AMP_NO, capability_unavailable,
                     "%.*s does not have the capabilities that the handoff requires",
                     AMP_CLIP(r->to, 100));
 }

@@ -81,8 +81,7 @@ int amp_handoff_context_value(struct amp_span bytes, struct amp_span content_typ
 
 static int digest_refuse(struct amp_error *err)
 {
-    return amp_fail(err, AMP_NO, "context_changed",
-                    "the context snapshot does not have its digest");
+    return amp_fail(err, AMP_NO, context_changed, "the context snapshot does not have its digest");
 }
 
 /* Decodes a string of base64, protobuf's JSON form of bytes. 1: decoded; 0: it is another value. */
@@ -144,7 +143,7 @@ int amp_handoff_context_keep(struct amp_handoffs *h, struct amp_span value, stru
         return 0;
     if (value_open(value, &bytes, type, err) < 0) {
         bool large = amp_code_is(err->code, buffer_full);
-        return large ? amp_fail(err, AMP_NO, "payload_too_large",
+        return large ? amp_fail(err, AMP_NO, payload_too_large,
                                 "the context snapshot is larger than %d bytes",
                                 AMP_HANDOFF_CONTEXT_MAX)
                      : -1;
@@ -181,7 +180,7 @@ int amp_handoff_context_read(struct amp_store *s, const struct amp_handoff *r, s
         return -1;
     AMP_BUF struct amp_buf bytes = {.max = AMP_HANDOFF_CONTEXT_MAX + 1};
     if (amp_file_read(fd, path, AMP_HANDOFF_CONTEXT_MAX, &bytes, &why) < 0)
-        return amp_fail(err, AMP_NO, "context_changed", "the context snapshot cannot be read: %s",
+        return amp_fail(err, AMP_NO, context_changed, "the context snapshot cannot be read: %s",
                         why.what);
     amp_sha256_hex(amp_buf_span(&bytes), sum);
     if ((int64_t)bytes.len != r->bytes || !amp_span_is(r->digest, sum))

@@ -167,7 +167,7 @@ static int request_keep(struct taking *t, struct amp_error *err)
         t->rec.line = t->v->message;
         return t->v->message.n <= AMP_HANDOFF_KEPT_MAX
                    ? 0
-                   : amp_fail(err, AMP_NO, "payload_too_large",
+                   : amp_fail(err, AMP_NO, payload_too_large,
                               "the request is larger than %d bytes without its context snapshot",
                               AMP_HANDOFF_KEPT_MAX);
     }
@@ -193,11 +193,11 @@ static int offer_check(struct taking *t, struct amp_error *err)
     int given = amp_handoff_given(t->h->store, t->rec.from, t->rec.task, owner, err);
     if (given != 0)
         return given < 0 ? -1
-                         : amp_fail(err, AMP_NO, "handed_over", "%.*s handed the task over to %s",
+                         : amp_fail(err, AMP_NO, handed_over, "%.*s handed the task over to %s",
                                     AMP_CLIP(t->rec.from, 100), owner);
     if (*owner && !amp_span_is(t->rec.from, owner) && t->rec.task.n > 0 &&
         !amp_span_eq(t->rec.task, t->rec.id))
-        return amp_fail(err, AMP_NO, "bad_sender", "%s has the task, not %.*s", owner,
+        return amp_fail(err, AMP_NO, bad_sender, "%s has the task, not %.*s", owner,
                         AMP_CLIP(t->rec.from, 100));
     if (amp_handoff_depth(t->h->store, t->rec.from, t->rec.task, t->rec.parent, &t->rec.depth,
                           err) < 0)
@@ -205,7 +205,7 @@ static int offer_check(struct taking *t, struct amp_error *err)
     t->rec.depth++;
     return t->rec.depth <= terms->depth
                ? 0
-               : amp_fail(err, AMP_NO, "nested_delegation",
+               : amp_fail(err, AMP_NO, nested_delegation,
                           "the work was handed over %lld times (the limit is %lld)",
                           (long long)t->rec.depth - 1, (long long)terms->depth);
 }
@@ -221,7 +221,7 @@ static int offer_address(struct taking *t, struct amp_error *err)
     int found = amp_handoff_candidate(t->h, r, false, t->candidate, err);
     if (found <= 0)
         return found < 0 ? -1
-                         : amp_fail(err, AMP_NO, "capability_unavailable",
+                         : amp_fail(err, AMP_NO, capability_unavailable,
                                     "no active agent has the capabilities that the handoff "
                                     "requires");
     r->to = amp_span_str(t->candidate);
@@ -250,7 +250,7 @@ static int offer_take(struct taking *t, struct amp_error *err)
                                   .deadline_ms = said->due_ms};
     if (said->wanted.n > sizeof t->wanted / sizeof *t->wanted || said->id.n > AMP_HANDOFF_ID_MAX ||
         said->to.n > 255 || t->rec.from.n > 255)
-        return amp_fail(err, AMP_NO, "bad_value",
+        return amp_fail(err, AMP_NO, bad_value,
                         "more than 64 capabilities, or a name of more than 255 bytes");
     for (uint32_t i = 0; i < said->wanted.n; i++)
         t->wanted[i] = said->wanted.v[i];
@@ -275,7 +275,7 @@ static int offer_take(struct taking *t, struct amp_error *err)
                                                                                    : AMP_SPAN(""),
                                           .input = t->v->id.n > 0 ? &in : NULL};
     if (said->due_ms > 0 && said->due_ms <= t->h->now_ms)
-        return amp_fail(err, AMP_NO, "handoff_expired", "the time for an answer has passed");
+        return amp_fail(err, AMP_NO, handoff_expired, "the time for an answer has passed");
     if (amp_handoff_step(t->h->store, &step, &state, &how, err) < 0)
         return -1;
     return how == AMP_STORE_UNCHANGED; /* a verb made it */
@@ -374,7 +374,7 @@ static int answer_step(struct taking *t, const struct amp_handoff_step *step, st
     if (step->event == AMP_HANDOFF_EV_ACCEPT && t->rec.state == AMP_HANDOFF_PENDING)
         given = amp_handoff_given(t->h->store, t->rec.from, t->rec.task, owner, err);
     if (given > 0)
-        amp_fail(err, AMP_NO, "handed_over", "%.*s handed the task over to %s",
+        amp_fail(err, AMP_NO, handed_over, "%.*s handed the task over to %s",
                  AMP_CLIP(t->rec.from, 100), owner);
     int rc = given ? -1 : amp_handoff_step(t->h->store, step, &state, &how, err);
     amp_store_end(t->h->store);
@@ -408,7 +408,7 @@ static int answer_once(struct taking *t, struct amp_error *err)
     if (speaker_check(t, t->said.by, err) < 0)
         return -1;
     if (!found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "there is no handoff %.*s",
+        return amp_fail(err, AMP_NO, unknown_ref, "there is no handoff %.*s",
                         AMP_CLIP(t->said.id, 200));
     if (context_check(t, err) < 0 || next_find(t, &step, err) < 0 ||
         answer_emit(t, &step, &emit, err) < 0)

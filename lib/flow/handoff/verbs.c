@@ -7,6 +7,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "message/record/sequence.h"
 #include "json/record.h"
 
@@ -22,7 +23,7 @@ static int line_take(struct amp_handoffs *h, struct amp_reader *reader, struct a
         line->len--;
     int rc = amp_reader_line(reader, amp_buf_span(line), &opt, &v, NULL, NULL, err);
     if (rc <= 0)
-        return rc < 0 ? -1 : amp_fail(err, AMP_NO, "bad_value", "the message would not be valid");
+        return rc < 0 ? -1 : amp_fail(err, AMP_NO, bad_value, "the message would not be valid");
     switch (amp_handoffs_take(h, &v, &why, err)) {
     case AMP_HANDOFF_TAKEN:
         return 0;
@@ -109,7 +110,7 @@ static int answer_compose(struct amp_handoffs *h, struct amp_reader *reader,
     int rc = amp_reader_line(reader, r->line, &opt, &of, NULL, NULL, err);
     if (rc <= 0)
         return rc < 0 ? -1
-                      : amp_fail(err, AMP_DATAERR, "bad_record", "the request of %.*s is not valid",
+                      : amp_fail(err, AMP_DATAERR, bad_record, "the request of %.*s is not valid",
                                  AMP_CLIP(r->id, 100));
     /* A completion of the origin is a report to the owner, which the step composes. */
     if (said->act == AMP_REPLY_COMPLETE && amp_span_is(r->from, said->by)) {
@@ -135,9 +136,10 @@ static int answer_check(const struct amp_handoff *r, const struct amp_reply_said
 
     if (r->state == wanted)
         return 0;
-    return amp_fail(err, AMP_NO, completes ? "not_accepted" : "not_pending",
-                    "the handoff %.*s is %s, not in %s", AMP_CLIP(r->id, 100),
-                    amp_handoff_fsm.states[r->state].name, amp_handoff_fsm.states[wanted].name);
+    return amp_fail_text(err, AMP_NO, completes ? AMP_CODE(not_accepted) : AMP_CODE(not_pending),
+                         "the handoff %.*s is %s, not in %s", AMP_CLIP(r->id, 100),
+                         amp_handoff_fsm.states[r->state].name,
+                         amp_handoff_fsm.states[wanted].name);
 }
 
 int amp_handoffs_answer(struct amp_handoffs *h, struct amp_span id,
@@ -151,7 +153,7 @@ int amp_handoffs_answer(struct amp_handoffs *h, struct amp_span id,
     int found = amp_handoff_find(h->store, id, &mem, &r, err);
     if (found <= 0)
         return found < 0 ? -1
-                         : amp_fail(err, AMP_NO, "unknown_ref", "there is no handoff %.*s",
+                         : amp_fail(err, AMP_NO, unknown_ref, "there is no handoff %.*s",
                                     AMP_CLIP(id, 200));
     if (answer_check(&r, &said, err) < 0)
         return -1;
@@ -163,7 +165,7 @@ int amp_handoffs_answer(struct amp_handoffs *h, struct amp_span id,
         rc = line_take(h, own, &line, amp_protocol_find(r.protocol), err);
     amp_reader_free(of);
     amp_reader_free(own);
-    return rc > 0 ? amp_fail(err, AMP_NO, "changed", "another process changed the handoff") : rc;
+    return rc > 0 ? amp_fail(err, AMP_NO, changed, "another process changed the handoff") : rc;
 }
 
 /* ---- names ---- */
@@ -196,6 +198,6 @@ int amp_handoffs_find(struct amp_store *s, const char *prefix, char id[AMP_HANDO
     if (amp_subject_each(&amp_handoff_subject, s, NULL, id_look, &n, err) < 0)
         return -1;
     if (n.n == 0 || n.prefix.n == 0)
-        return amp_fail(err, AMP_NO, "unknown_ref", "there is no handoff %s", prefix);
-    return n.n == 1 ? 0 : amp_fail(err, AMP_NO, "ambiguous", "%s fits %u handoffs", prefix, n.n);
+        return amp_fail(err, AMP_NO, unknown_ref, "there is no handoff %s", prefix);
+    return n.n == 1 ? 0 : amp_fail(err, AMP_NO, ambiguous, "%s fits %u handoffs", prefix, n.n);
 }

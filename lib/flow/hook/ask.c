@@ -11,6 +11,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/ask/ask.h"
 #include "flow/wake.h"
 
@@ -201,7 +202,7 @@ static int question_close(struct asking *a, const char *why, struct amp_hook_ans
                           struct amp_error *err)
 {
     deny(out, "%s", why);
-    int rc = amp_asking_end(&a->ask, "timed_out", why, err);
+    int rc = amp_asking_end(&a->ask, AMP_CODE(timed_out), why, err);
     return rc > 0 ? (decision_look(a, out, err) < 0 ? -1 : 0) : rc;
 }
 

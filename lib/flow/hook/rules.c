@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "worktree/call/plain.h"
 #include "worktree/paths/glob.h"
@@ -26,7 +27,7 @@ struct amp_hook_rule {
 
 static int rule_bad(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_CONFIG, "bad_config", "a rule of hitl.hook.rules: %s", what);
+    return amp_fail(err, AMP_CONFIG, bad_config, "a rule of hitl.hook.rules: %s", what);
 }
 
 static int word_find(struct amp_span word, const char *const *words, int n)
@@ -105,8 +106,7 @@ int amp_hook_unread_set(struct amp_hook_rules *r, struct amp_span word, struct a
     static const char *const words[] = {"", "allow", "ask", "deny"};
     int found = word_find(word, words, 4);
     if (found < 1)
-        return amp_fail(err, AMP_CONFIG, "bad_config",
-                        "hitl.hook.unread is not ask, deny or allow");
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.hook.unread is not ask, deny or allow");
     r->unread = (enum amp_hook_decision)found;
     return 0;
 }
@@ -119,7 +119,8 @@ static int rule_read(struct amp_hook_rule *r, struct amp_error *err)
     amp_tape_init(&t, NULL);
     amp_buf_init(&r->mem, 1 << 20);
     if (amp_tape_scan(&t, r->text, strlen(r->text), &fault) < 0)
-        return amp_json_fail(err, AMP_CONFIG, "bad_config", "a rule of hitl.hook.rules", &fault);
+        return amp_json_fail(err, AMP_CONFIG, AMP_CODE(bad_config), "a rule of hitl.hook.rules",
+                             &fault);
     if (t.tok[0].type != AMP_JSON_OBJECT)
         return rule_bad(err, "it is not an object");
     if (amp_buf_reserve(&r->mem, 2 * strlen(r->text), err) < 0)
@@ -142,7 +143,7 @@ static int rule_read(struct amp_hook_rule *r, struct amp_error *err)
 int amp_hook_rules_add(struct amp_hook_rules *r, struct amp_span json, struct amp_error *err)
 {
     if (r->n == AMP_HOOK_RULES_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.hook.rules: more than %d rules",
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.hook.rules: more than %d rules",
                         AMP_HOOK_RULES_MAX);
     if (amp_grow(&r->v, &r->cap, r->n, sizeof *r->v, err) < 0)
         return -1;
@@ -173,10 +174,10 @@ int amp_hook_place_find(struct amp_span cwd, struct amp_hook_place *out, struct 
     if (!cwd.n && !getcwd(text, sizeof text))
         return amp_fail_errno(err, AMP_IOERR, "the current directory");
     if (cwd.n && (!amp_span_copy(cwd, text, sizeof text) || text[0] != '/'))
-        return amp_fail(err, AMP_DATAERR, "call_malformed",
+        return amp_fail(err, AMP_DATAERR, call_malformed,
                         "the input of the hook: cwd is not an absolute path");
     if (!realpath(text, out->cwd))
-        return amp_fail(err, AMP_DATAERR, "call_malformed",
+        return amp_fail(err, AMP_DATAERR, call_malformed,
                         "the input of the hook: cwd is not a directory");
     memcpy(out->top, out->cwd, sizeof out->top);
     memcpy(text, out->cwd, sizeof text);

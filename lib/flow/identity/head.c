@@ -4,6 +4,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "identity/state.h"
 #include "json/record.h"
 
@@ -54,7 +55,7 @@ int amp_head_check(void *ctx, struct amp_span text, struct amp_span sig, struct 
         uint32_t tok = amp_tape_get(&t, 0, amp_span_str(members[i].name));
         struct amp_span *to = (struct amp_span *)((char *)&s + members[i].at);
         if (tok == AMP_TOK_NONE || t.tok[tok].type != AMP_JSON_STRING)
-            return amp_fail(err, AMP_NO, "bad_signature", "it has no %s", members[i].name);
+            return amp_fail(err, AMP_NO, bad_signature, "it has no %s", members[i].name);
         if (amp_tok_text(&t, tok, &mem, to, err) < 0)
             return -1;
     }

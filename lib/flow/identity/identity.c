@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "protocol/question.h"
 #include "protocol/terms.h"
@@ -231,7 +232,7 @@ int amp_identities_who(struct amp_identities *ids, const struct amp_view *v, boo
         said->how = AMP_SAID_TRUSTED;
         if (trusted && ids->require == AMP_IDENTITY_LOCAL)
             return 1;
-        amp_fail(why, AMP_NO, "unsigned", "is not signed, but is from \"%.*s\"", n, v->from.p);
+        amp_fail(why, AMP_NO, unsigned, "is not signed, but is from \"%.*s\"", n, v->from.p);
         return 0;
     }
     const struct amp_sig sig = {v->sig.key, v->sig.alg, v->sig.time, v->sig.value};
@@ -248,7 +249,7 @@ int amp_identities_who(struct amp_identities *ids, const struct amp_view *v, boo
     if (from.n == 0 || (amp_span_is(from, ADMIN) && said->is_operator) ||
         may_speak(ids, key, from, said->by.time_ms))
         return 1;
-    amp_fail(why, AMP_NO, "bad_sender", "is from \"%.*s\", but signed by %s", AMP_CLIP(from, 100),
+    amp_fail(why, AMP_NO, bad_sender, "is from \"%.*s\", but signed by %s", AMP_CLIP(from, 100),
              said->by.principal);
     return 0;
 }
@@ -257,7 +258,7 @@ int amp_said_refuse(const struct amp_said *said, struct amp_error *why, const ch
 {
     bool sig = said->how == AMP_SAID_SIGNED;
     struct amp_span who = sig ? amp_span_str(said->by.principal) : said->from;
-    amp_fail(why, AMP_NO, "bad_sender", "%s %.*s: %s", sig ? "is signed by" : "is from",
+    amp_fail(why, AMP_NO, bad_sender, "%s %.*s: %s", sig ? "is signed by" : "is from",
              (int)(who.n < 128 ? who.n : 128), who.p, what);
     return 0;
 }

@@ -8,6 +8,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
+
 #define LOCK_FILE "amp-land.lock"
 
 /* The lock of the repository; a descriptor to close, or -1. */
@@ -39,7 +41,7 @@ static int landing_settle(struct amp_store *store, struct amp_git *git, const st
 
     if (!amp_span_copy(l->repo, repo, sizeof repo) ||
         !amp_span_copy(l->branch, branch, sizeof branch) || !amp_span_copy(l->to, to, sizeof to))
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a landing has too long names");
+        return amp_fail(err, AMP_DATAERR, bad_record, "a landing has too long names");
     const struct amp_git_land_spec spec = {.repo = repo, .branch = branch, .commit = to};
     bool moved = false;
     if (amp_git_land_plan(git, &spec, &now, &why) == 0)
@@ -178,7 +180,7 @@ static int plan_make(struct amp_git *git, const struct amp_land *l,
     if (!l->merge_branch || out->already ||
         (strcmp(l->merge_branch, l->branch) == 0 && strcmp(l->merge_from, out->from) == 0))
         return 0;
-    return amp_fail(err, AMP_NO, "target_moved",
+    return amp_fail(err, AMP_NO, target_moved,
                     "%.12s is a merge into %s at %.12s, and %s is at %.12s", l->commit,
                     l->merge_branch, l->merge_from, l->branch, out->from);
 }

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "json/record.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -34,7 +35,7 @@ static int limit_load(struct amp_budget_limit *l, const json_t *section, const c
 
     if ((usd && (!json_is_number(usd) || micros < 0 || micros > 1e15)) ||
         (tokens && (!json_is_integer(tokens) || json_integer_value(tokens) < 0)))
-        return amp_fail(err, AMP_CONFIG, "bad_value",
+        return amp_fail(err, AMP_CONFIG, bad_value,
                         "budgets.%s: expected {\"usd\": number, \"tokens\": integer}", name);
     l->micros = (int64_t)(micros + 0.5);
     l->tokens = json_integer_value(tokens);
@@ -48,7 +49,7 @@ int amp_budgets_load(struct amp_budgets *out, const json_t *config, struct amp_e
 
     *out = (struct amp_budgets){.warn_percent = warn ? json_integer_value(warn) : 80};
     if (out->warn_percent < 1 || out->warn_percent > 100)
-        return amp_fail(err, AMP_CONFIG, "bad_value", "budgets.warn_percent: expected 1 to 100");
+        return amp_fail(err, AMP_CONFIG, bad_value, "budgets.warn_percent: expected 1 to 100");
     return limit_load(&out->task, b, "task", err) < 0 ||
                    limit_load(&out->agent, b, "agent", err) < 0 ||
                    limit_load(&out->day, b, "day", err) < 0

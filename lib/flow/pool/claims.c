@@ -233,8 +233,8 @@ static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, st
         return -1;
     int64_t now = amp_now_ms();
     if (!c.slot && c.gave && c.later) /* for another agent, when it is free */
-        return job_step(p, &job, AMP_QUEUE_EV_PARK, "handed_over", now + p->opt->worker.pause_ms,
-                        err) < 0
+        return job_step(p, &job, AMP_QUEUE_EV_PARK, AMP_CODE(handed_over),
+                        now + p->opt->worker.pause_ms, err) < 0
                    ? -1
                    : 0;
     /* Without another agent it is refused by the one that handed it over. */
@@ -352,7 +352,7 @@ int amp_pool_claimed(struct amp_slot *slot, struct amp_error *err)
     int rc = amp_queue_read(slot->pool->store, amp_span_str(slot->job.id), &mem, &job, err);
     if (rc < 0 || (rc > 0 && claim_is(&job, slot)))
         return rc < 0 ? -1 : 0;
-    return amp_fail(err, AMP_NO, "claim_lost", "job %s: %s does not have it any more", slot->job.id,
+    return amp_fail(err, AMP_NO, claim_lost, "job %s: %s does not have it any more", slot->job.id,
                     slot->pool->opt->name);
 }
 
@@ -411,7 +411,7 @@ int amp_pool_end(struct amp_slot *slot, const struct amp_pool_outcome *out, stru
     int rc = claim_end(slot, out, err);
 
     if (rc > 0)
-        return amp_fail(err, AMP_NO, "claim_lost", "job %s was lost", slot->job.id);
+        return amp_fail(err, AMP_NO, claim_lost, "job %s was lost", slot->job.id);
     slot->ended = rc == 0;
     return rc;
 }

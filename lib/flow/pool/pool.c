@@ -103,7 +103,7 @@ static int agent_open(struct amp_pool *p, const struct amp_pool_type *type, uint
         if (!busy)
             return -1;
     }
-    return amp_fail(err, AMP_TEMPFAIL, "agent_busy", "the names %s-1 to %s-%d are used", type->name,
+    return amp_fail(err, AMP_TEMPFAIL, agent_busy, "the names %s-1 to %s-%d are used", type->name,
                     type->name, NAMES_MAX);
 }
 
@@ -130,7 +130,7 @@ static int agents_open(struct amp_pool *p, struct amp_error *err)
     for (uint32_t i = 0; i < o->n_types; i++)
         n += o->types[i].count;
     if (n > AMP_POOL_AGENTS)
-        return amp_fail(err, AMP_USAGE, "too_many_agents", "at most %d agents", AMP_POOL_AGENTS);
+        return amp_fail(err, AMP_USAGE, too_many_agents, "at most %d agents", AMP_POOL_AGENTS);
     p->slot = calloc((size_t)n + 2, sizeof(struct amp_slot *));
     if (!p->slot)
         return amp_fail_memory(err);

@@ -90,23 +90,23 @@ static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct am
     case AMP_JOB_DONE:
         outcome_set(out, left->failed ? AMP_POOL_FAILED : AMP_POOL_DONE,
                     *left->code    ? left->code
-                    : left->failed ? "task_failed"
+                    : left->failed ? AMP_CODE(task_failed)
                                    : "",
                     "");
         return 0;
     case AMP_JOB_REFUSED:
-        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : "refused",
+        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : AMP_CODE(refused),
                     "the worker refused the message");
         return 0;
     case AMP_JOB_FAILED:
-        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : "machinery",
+        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : AMP_CODE(machinery),
                     "too many crashes, kills or timeouts");
         return 0;
     case AMP_JOB_PARKED:
         outcome_set(out, AMP_POOL_PARKED,
                     *left->code      ? left->code
-                    : left->limit_ms ? "usage_limit"
-                                     : "again_later",
+                    : left->limit_ms ? AMP_CODE(usage_limit)
+                                     : AMP_CODE(again_later),
                     "");
         out->until_ms = job->until_ms;
         return 0;
@@ -197,10 +197,10 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
 
     w->refusal = (struct amp_error){0};
     if (is_lost(slot))
-        amp_fail(&w->refusal, AMP_NO, "worker_lost", "%lld pools that worked on it were lost",
+        amp_fail(&w->refusal, AMP_NO, worker_lost, "%lld pools that worked on it were lost",
                  (long long)slot->job.losses);
     else if (slot->over_budget)
-        amp_fail(&w->refusal, AMP_NO, "budget_exceeded", "the budget of the task is spent");
+        amp_fail(&w->refusal, AMP_NO, budget_exceeded, "the budget of the task is spent");
     if (amp_worker_find(w, w->job_reader, amp_span_str(slot->job.msg_id), &w->message, &v, err) < 0)
         return -1;
     bool in_session = amp_session_is_task(&v) && v.id.n > 0;
@@ -213,7 +213,7 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
     if (w->refusal.status && !is_lost(slot) && !in_session)
         return amp_pool_refuse(slot, &v, w->refusal.code, w->refusal.what, out, err);
     if (!in_session && !slot->opt.argv)
-        return amp_pool_refuse(slot, &v, "no_command",
+        return amp_pool_refuse(slot, &v, AMP_CODE(no_command),
                                "the pool has commands for TASKs of sessions only", out, err);
     if (in_session)
         return dispatch_work(slot, &v, &amp_session_role, &slot->session, out, err);
@@ -261,7 +261,7 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
         amp_worker_vacate(w);
     if (rc < 0) {
         struct amp_error e;
-        outcome_set(&out, AMP_POOL_AGAIN, "pool_failed", err->what);
+        outcome_set(&out, AMP_POOL_AGAIN, AMP_CODE(pool_failed), err->what);
         amp_pool_settle(slot, &out, &e);
     } else {
         rc = amp_pool_settle(slot, &out, err);

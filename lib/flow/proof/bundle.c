@@ -30,7 +30,7 @@ static int time_option(struct amp_buf *b, const char *name, int64_t s, struct am
     if (s == 0)
         return 0;
     if (!gmtime_r(&at, &tm) || strftime(text, sizeof text, "%Y%m%d%H%M%SZ", &tm) == 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_time", "internal: a time that cannot be written");
+        return amp_fail(err, AMP_INTERNAL, bad_time, "internal: a time that cannot be written");
     return amp_buf_fmt(b, err, ",%s=\"%s\"", name, text);
 }
 
@@ -134,7 +134,7 @@ int amp_bundle_write(struct amp_identities *ids, const struct amp_proof *const *
 
 static int bundle_fail(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_bundle", "not a bundle: %s", what);
+    return amp_fail(err, AMP_DATAERR, bad_bundle, "not a bundle: %s", what);
 }
 
 /* Reads the text of a member; a missing one is refused unless it is optional. */
@@ -245,7 +245,7 @@ int amp_bundle_read(struct amp_span text, struct amp_bundle *out, struct amp_err
     amp_buf_init(&out->signers, 1 << 20);
     amp_tape_init(&t, &limits);
     if (amp_tape_scan(&t, text.p, text.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_bundle", "not a bundle", &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_bundle), "not a bundle", &fault);
     if (t.tok[0].type != AMP_JSON_OBJECT)
         return bundle_fail(err, "not an object");
     uint32_t sig = amp_tape_get(&t, 0, AMP_SPAN("sig"));

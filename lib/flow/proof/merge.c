@@ -4,6 +4,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/proof/proof.h"
 
 #define TEXT_MAX 65536
@@ -27,7 +28,7 @@ static int signature_verify(struct amp_identities *ids, const struct amp_landing
     amp_time_format(l->at_ms, time);
     const struct amp_sig sig = {l->key, l->alg, amp_span_str(time), l->signature};
     if (l->signature.n == 0)
-        return amp_fail(err, AMP_NO, "unsigned", "nobody signed it");
+        return amp_fail(err, AMP_NO, unsigned, "nobody signed it");
     amp_buf_init(&text, TEXT_MAX);
     if (amp_landing_text(l, &text, err) < 0 ||
         amp_verifier_text(amp_identities_verifier(ids), AMP_LANDING_NAMESPACE, &sig,
@@ -35,7 +36,7 @@ static int signature_verify(struct amp_identities *ids, const struct amp_landing
         return -1;
     return amp_identities_is_operator(ids, amp_span_str(who.key), who.time_ms)
                ? 0
-               : amp_fail(err, AMP_NO, "not_operator", "%s is not an operator", who.principal);
+               : amp_fail(err, AMP_NO, not_operator, "%s is not an operator", who.principal);
 }
 
 int amp_proof_merge(struct amp_identities *ids, const struct amp_landing *l,

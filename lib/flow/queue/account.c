@@ -82,7 +82,7 @@ static int on_parked(void *ctx, const void *rec, struct amp_error *err)
     struct waking *w = ctx;
     char id[AMP_QUEUE_ID_MAX] = "";
 
-    if (!amp_span_is(job->code, "usage_limit") ||
+    if (!amp_span_is(job->code, AMP_CODE(usage_limit)) ||
         !amp_span_eq(amp_account_of(w->set, job->type), w->name))
         return 0;
     amp_span_copy(job->id, id, sizeof id);

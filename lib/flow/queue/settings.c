@@ -4,6 +4,7 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "flow/queue/queue.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -38,8 +39,8 @@ static int duration_load(const json_t *q, const char *key, int64_t least, int64_
              amp_num_duration(amp_span_str(json_string_value(v)), 0, INT64_MAX, &got, NULL) < 0)
         got = -1;
     if (got < least)
-        return amp_fail(err, AMP_CONFIG, "bad_value",
-                        "queue.%s: expected a time of at least %lld ms", key, (long long)least);
+        return amp_fail(err, AMP_CONFIG, bad_value, "queue.%s: expected a time of at least %lld ms",
+                        key, (long long)least);
     *ms = got;
     return 0;
 }
@@ -51,7 +52,7 @@ static int integer_load(const json_t *q, const char *key, int64_t *out, struct a
     if (!v)
         return 0;
     if (!json_is_integer(v) || json_integer_value(v) < 1)
-        return amp_fail(err, AMP_CONFIG, "bad_value", "queue.%s: expected an integer from 1", key);
+        return amp_fail(err, AMP_CONFIG, bad_value, "queue.%s: expected an integer from 1", key);
     *out = json_integer_value(v);
     return 0;
 }
@@ -72,7 +73,7 @@ static int overlap_load(const json_t *o, int8_t *out, struct amp_error *err)
             *out = i;
             return 0;
         }
-    return amp_fail(err, AMP_CONFIG, "bad_value",
+    return amp_fail(err, AMP_CONFIG, bad_value,
                     "queue.overlap: expected serialise or ask, of a type also parallel");
 }
 
@@ -87,7 +88,7 @@ static int judge_load(const json_t *q, const json_t **out, struct amp_error *err
     json_array_foreach (list, i, word)
         good = good && json_is_string(word);
     if (!good)
-        return amp_fail(err, AMP_CONFIG, "bad_value",
+        return amp_fail(err, AMP_CONFIG, bad_value,
                         "queue.conflict_exec: expected the command and its arguments, 1 to %d "
                         "texts",
                         AMP_JUDGE_ARGS_MAX);
@@ -114,13 +115,13 @@ int amp_queue_settings_load(struct amp_queue_settings *out, const json_t *config
         return -1;
     out->has_max = json_object_get(q, "max_parallel") != NULL;
     if (out->overlap == AMP_OVERLAP_PARALLEL)
-        return amp_fail(err, AMP_CONFIG, "bad_value",
+        return amp_fail(err, AMP_CONFIG, bad_value,
                         "queue.overlap: parallel is a setting of single types (queue.types)");
     threshold = json_object_get(q, "threshold");
     if (threshold)
         out->threshold = json_is_number(threshold) ? json_number_value(threshold) : -1;
     if (out->threshold < 0 || out->threshold > 1)
-        return amp_fail(err, AMP_CONFIG, "bad_value", "queue.threshold: expected 0 to 1");
+        return amp_fail(err, AMP_CONFIG, bad_value, "queue.threshold: expected 0 to 1");
     out->types = types;
     out->overlaps = out->overlap != AMP_OVERLAP_SERIALISE;
     json_object_foreach (types, name, type) {

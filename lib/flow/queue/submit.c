@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/queue/submit.h"
 #include "flow/session/admit.h"
 #include "message/ledger/ledger.h"
@@ -210,7 +211,7 @@ static int priority_of(const struct amp_view *v, const json_t *work, int64_t *ou
     *out = json_integer_value(p);
     if (json_is_integer(p) && *out >= AMP_QUEUE_HIGHEST && *out <= AMP_QUEUE_LOWEST)
         return 0;
-    return amp_fail(err, AMP_NO, "bad_priority", "priority: expected %d to %d", AMP_QUEUE_HIGHEST,
+    return amp_fail(err, AMP_NO, bad_priority, "priority: expected %d to %d", AMP_QUEUE_HIGHEST,
                     AMP_QUEUE_LOWEST);
 }
 
@@ -262,21 +263,21 @@ static int job_of(struct submission *s, const struct amp_view *v, int64_t now_ms
     const json_t *payload = json_object_get(doc, "payload"), *task = json_object_get(doc, "task");
     const json_t *work = json_is_object(payload) ? payload : task;
     if (!json_is_object(work) || !v->id.n || !is_work(v, work, &says_scope))
-        return amp_fail(err, AMP_NO, "not_a_submission", "the message asks for no work");
+        return amp_fail(err, AMP_NO, not_a_submission, "the message asks for no work");
     if (says_scope && !json_object_get(work, "scope"))
-        return amp_fail(err, AMP_NO, "scope_required",
+        return amp_fail(err, AMP_NO, scope_required,
                         "the submission does not say its scope: the resources, repositories, "
                         "branches or paths that it touches");
     json_auto_t *touches = scope_of(v, work);
     if (!touches)
-        return amp_fail(err, AMP_NO, "bad_scope", "scope: expected a text, a list or an object");
+        return amp_fail(err, AMP_NO, bad_scope, "scope: expected a text, a list or an object");
     amp_buf_init(&scope, MEM_MAX);
     amp_buf_reset(&s->mem);
     s->job = (struct amp_queue_job){.message = v->id, .from = v->from, .task = v->task};
     s->job.protocol = amp_span_str(amp_protocol_name(v->protocol));
     s->job.deadline_ms = deadline_of(v, work, now_ms);
     if (s->job.deadline_ms > 0 && s->job.deadline_ms <= now_ms)
-        return amp_fail(err, AMP_NO, "deadline_passed", "the message or its task has expired");
+        return amp_fail(err, AMP_NO, deadline_passed, "the message or its task has expired");
     if (scope_text(touches, &scope, err) < 0 || priority_of(v, work, &s->job.priority, err) < 0 ||
         digest_of(work, digest, err) < 0)
         return -1;
@@ -307,10 +308,10 @@ static int job_make(const struct amp_submitter *q, const struct amp_view *v, int
     if (q->priority)
         sub->job.priority = *q->priority;
     if (sub->job.type.n == 0)
-        return amp_fail(err, AMP_NO, "type_required",
+        return amp_fail(err, AMP_NO, type_required,
                         "neither the message nor --type names the type of agents");
     if (!amp_id_is_safe(sub->job.type) || sub->job.type.n >= AMP_QUEUE_TYPE_MAX)
-        return amp_fail(err, AMP_NO, "bad_value",
+        return amp_fail(err, AMP_NO, bad_value,
                         "\"%.*s\" is not a type of agents: expected letters, digits, '-', '_' and "
                         "'.', at most %d bytes",
                         AMP_CLIP(sub->job.type, 64), AMP_QUEUE_TYPE_MAX - 1);
@@ -332,7 +333,7 @@ static int repeated_check(struct amp_store *s, const struct amp_queue_job *job,
 
     if (found)
         return found < 0 ? -1 : 0;
-    return amp_fail(err, AMP_NO, "duplicate_msg_id",
+    return amp_fail(err, AMP_NO, duplicate_msg_id,
                     "the message %.*s was submitted before, as another job or a job that is gone",
                     AMP_CLIP(job->message, 200));
 }
@@ -349,21 +350,23 @@ static int start_check(const struct amp_submitter *q, const struct amp_queue_job
     case AMP_WAITS_TURN:
         return 0;
     case AMP_WAITS_SCOPE:
-        return amp_fail(err, AMP_NO, amp_waits_name(place.why),
-                        "it cannot start at once: its scope overlaps that of job %.*s",
-                        AMP_CLIP(place.behind, 64));
+        return amp_fail_text(err, AMP_NO, amp_waits_name(place.why),
+                             "it cannot start at once: its scope overlaps that of job %.*s",
+                             AMP_CLIP(place.behind, 64));
     case AMP_WAITS_LIMIT:
-        return amp_fail(err, AMP_NO, amp_waits_name(place.why),
-                        "it cannot start at once: no place for agents of the type %.*s is free",
-                        AMP_CLIP(job->type, 64));
+        return amp_fail_text(
+            err, AMP_NO, amp_waits_name(place.why),
+            "it cannot start at once: no place for agents of the type %.*s is free",
+            AMP_CLIP(job->type, 64));
     case AMP_WAITS_ACCOUNT:
-        return amp_fail(err, AMP_NO, amp_waits_name(place.why),
-                        "it cannot start at once: the account of the type %.*s has reached a usage "
-                        "limit",
-                        AMP_CLIP(job->type, 64));
+        return amp_fail_text(
+            err, AMP_NO, amp_waits_name(place.why),
+            "it cannot start at once: the account of the type %.*s has reached a usage "
+            "limit",
+            AMP_CLIP(job->type, 64));
     default:
-        return amp_fail(err, AMP_NO, amp_waits_name(place.why),
-                        "it cannot start at once: its task is suspended");
+        return amp_fail_text(err, AMP_NO, amp_waits_name(place.why),
+                             "it cannot start at once: its task is suspended");
     }
 }
 

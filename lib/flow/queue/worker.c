@@ -274,7 +274,7 @@ int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,
     snprintf(w->name, sizeof w->name, "%s", name);
     if (lock_take(s, name, LOCK_MS, &w->lock, err) < 0) {
         if (amp_code_is(err->code, lock_timeout))
-            amp_fail(err, AMP_NO, "name_taken",
+            amp_fail(err, AMP_NO, name_taken,
                      "another process claims jobs as \"%s\": choose another --name", name);
         free(w);
         return -1;

@@ -12,6 +12,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/reply/reply.h"
 #include "message/record/record.h"
 
@@ -41,7 +42,7 @@ int amp_reply_find(struct amp_store *s, const char *prefix, char id[AMP_MSG_ID_M
     struct amp_store_rec rec;
     struct finding f = {.prefix = all, .id = id};
     if (all.n == 0 || all.n >= AMP_MSG_ID_MAX)
-        return amp_fail(err, AMP_NO, "unknown_ref", "'%.100s' is not an id", prefix);
+        return amp_fail(err, AMP_NO, unknown_ref, "'%.100s' is not an id", prefix);
     if (amp_store_get(s, AMP_KEY(AMP_MESSAGE_KIND, all), &rec, err) < 0)
         return -1;
     if (rec.found) {
@@ -57,8 +58,8 @@ int amp_reply_find(struct amp_store *s, const char *prefix, char id[AMP_MSG_ID_M
     if (f.n == 1)
         return 0;
     return f.n > 1
-               ? amp_fail(err, AMP_NO, "ambiguous", "'%.100s' fits several messages", prefix)
-               : amp_fail(err, AMP_NO, "unknown_ref", "the state has no message '%.100s'", prefix);
+               ? amp_fail(err, AMP_NO, ambiguous, "'%.100s' fits several messages", prefix)
+               : amp_fail(err, AMP_NO, unknown_ref, "the state has no message '%.100s'", prefix);
 }
 
 static int file_hash(int fd, int64_t bytes, struct amp_buf *keep, char sha[AMP_SHA256_MAX],
@@ -98,7 +99,7 @@ static int file_take(int fd, const char *path, struct amp_buf *mem, struct amp_r
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0 ||
         !realpath(self, real))
-        return amp_fail(err, AMP_NO, "bad_file", "%s cannot be read", path);
+        return amp_fail(err, AMP_NO, bad_file, "%s cannot be read", path);
     if (text_keep(mem, path, &at_path, err) < 0 || text_keep(mem, real, &at_real, err) < 0)
         return -1;
     at_text = mem->len;
@@ -124,7 +125,7 @@ int amp_reply_file_read(const char *path, struct amp_buf *mem, struct amp_reply_
     struct amp_error e;
     AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0, &e);
 
-    return fd < 0 ? amp_fail(err, AMP_NO, "bad_file", "%s: %s", path, e.what)
+    return fd < 0 ? amp_fail(err, AMP_NO, bad_file, "%s: %s", path, e.what)
                   : file_take(fd, path, mem, out, err);
 }
 
@@ -136,8 +137,8 @@ int amp_reply_file_read_below(int root, const char *path, struct amp_buf *mem,
     AMP_CLOSE int fd = amp_open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0, &e);
 
     if (fd < 0)
-        return amp_fail(err, AMP_NO, "bad_file", "%s: %s", path, e.what);
+        return amp_fail(err, AMP_NO, bad_file, "%s: %s", path, e.what);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return amp_fail(err, AMP_NO, "bad_file", "%s is not a regular file", path);
+        return amp_fail(err, AMP_NO, bad_file, "%s is not a regular file", path);
     return file_take(fd, path, mem, out, err);
 }

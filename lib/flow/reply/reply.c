@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/run/run.h"
 #include "handoff/handoff.h"
 #include "message/ledger/holder.h"
@@ -95,7 +96,7 @@ static int message_load(struct work *w, struct amp_error *err)
     if (amp_message_find(w->store, amp_span_str(w->out->id), &w->mem, &w->rec, err) < 0)
         return -1;
     if (!w->rec.found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "the state has no message %s", w->out->id);
+        return amp_fail(err, AMP_NO, unknown_ref, "the state has no message %s", w->out->id);
     const struct amp_check_options opt = {.only = amp_protocol_find(w->rec.protocol)};
     if (amp_reader_line(w->reader, w->rec.line, &opt, &w->of, NULL, NULL, err) < 0)
         return -1;
@@ -173,17 +174,16 @@ static int state_check(const struct work *w, struct amp_error *err)
     bool replies = w->r->act == AMP_REPLY_REPLY && !w->rec.wants_outcome;
     switch (w->rec.state) {
     case AMP_DELIVERY_FULFILLED:
-        return replies
-                   ? 0
-                   : amp_fail(err, AMP_NO, "already_completed", "%s has an outcome already", id);
+        return replies ? 0
+                       : amp_fail(err, AMP_NO, already_completed, "%s has an outcome already", id);
     case AMP_DELIVERY_REJECTED:
     case AMP_DELIVERY_FAILED:
-        return amp_fail(err, AMP_NO, "refused_before", "%s is %s already", id,
+        return amp_fail(err, AMP_NO, refused_before, "%s is %s already", id,
                         amp_delivery_fsm.states[w->rec.state].name);
     case AMP_DELIVERY_TIMED_OUT:
     case AMP_DELIVERY_RETRYING:
         if (!w->r->late)
-            return amp_fail(err, AMP_NO, "late",
+            return amp_fail(err, AMP_NO, late,
                             "%s is %s: an answer would change nothing (--late sends it)", id,
                             amp_delivery_fsm.states[w->rec.state].name);
         break;
@@ -193,12 +193,12 @@ static int state_check(const struct work *w, struct amp_error *err)
     /* A refusal ends it as well. */
     if (w->rec.state == AMP_DELIVERY_SENT && w->r->act != AMP_REPLY_FAIL &&
         amp_message_expired(&w->of, w->r->now_ms))
-        return amp_fail(err, AMP_NO, "expired", "the time to live of %s has passed", id);
+        return amp_fail(err, AMP_NO, expired, "the time to live of %s has passed", id);
     if (w->r->act == AMP_REPLY_ACCEPT && w->answered)
-        return amp_fail(err, AMP_NO, "already_accepted", "%s answered %s before", w->agent, id);
+        return amp_fail(err, AMP_NO, already_accepted, "%s answered %s before", w->agent, id);
     if (w->r->act == AMP_REPLY_PROGRESS && w->terms->progress_least_ms > 0 && w->answered &&
         w->r->now_ms - w->last.progress_ms < w->terms->progress_least_ms)
-        return amp_fail(err, AMP_NO, "too_frequent",
+        return amp_fail(err, AMP_NO, too_frequent,
                         "progress is reported at most once in %lld s (last: %lld s ago)",
                         (long long)w->terms->progress_least_ms / 1000,
                         (long long)(w->r->now_ms - w->last.progress_ms) / 1000);
@@ -214,7 +214,7 @@ static int given_check(const struct work *w, struct amp_error *err)
         return 0;
     int given = amp_handoff_given(w->store, amp_span_str(w->agent), w->of.task, owner, err);
     return given <= 0 ? given
-                      : amp_fail(err, AMP_NO, "handed_over", "%s handed %.*s over to %s", w->agent,
+                      : amp_fail(err, AMP_NO, handed_over, "%s handed %.*s over to %s", w->agent,
                                  AMP_CLIP(w->of.task, 100), owner);
 }
 
@@ -229,14 +229,14 @@ static int sender_check(const struct work *w, struct amp_error *err)
                                        .worded = !begins,
                                        .takes_up = claims};
     if (!*w->by)
-        return amp_fail(err, AMP_NO, "bad_sender",
+        return amp_fail(err, AMP_NO, bad_sender,
                         "%s has no role: register the agent, or answer as %.*s/%s", w->agent,
                         AMP_CLIP(w->rec.to, 64), w->agent);
     if (amp_holder_check(&w->rec, amp_span_str(w->out->id), &c, err) < 0)
         return -1;
     return amp_holder_is(&w->rec, &c)
                ? 0
-               : amp_fail(err, AMP_NO, "bad_sender", "%s is for %.*s, not for %s", w->out->id,
+               : amp_fail(err, AMP_NO, bad_sender, "%s is for %.*s, not for %s", w->out->id,
                           AMP_CLIP(w->rec.to, 100), w->by);
 }
 
@@ -250,7 +250,7 @@ static void fault_keep(void *ctx, const struct amp_finding *f)
     if (amp_buf_fmt(&text, NULL, "the answer would not be valid: %s ", f->field) < 0 ||
         amp_finding_sentence(f, true, &text, NULL) < 0)
         amp_buf_reset(&text);
-    amp_fail(&w->fault, AMP_NO, f->code, "%.*s", AMP_CLIP(amp_buf_span(&text), 400));
+    amp_fail_text(&w->fault, AMP_NO, f->code, "%.*s", AMP_CLIP(amp_buf_span(&text), 400));
 }
 
 static unsigned waives_of(void *ctx, const struct amp_view *response)
@@ -290,7 +290,7 @@ static int line_compose(struct work *w, struct amp_error *err)
         return 0;
     int bad = w->terms->result_fault(&w->of, &w->line, &f, err);
     return bad <= 0 ? bad
-                    : amp_fail(err, AMP_NO, f.code, "in the answer, %s %s", f.pointer, f.what);
+                    : amp_fail_text(err, AMP_NO, f.code, "in the answer, %s %s", f.pointer, f.what);
 }
 
 /* Numbers are used only by lines that are valid: a gap in an outbox would hold back later ones. */
@@ -486,7 +486,7 @@ static int said_fill(struct work *w, struct amp_error *err)
     json_auto_t *text = r->text ? json_string(r->text) : json_null();
     json_auto_t *code = r->code ? json_string(r->code) : json_null();
     if (!text || !code)
-        return amp_fail(err, AMP_NO, "bad_value", "the text is not UTF-8");
+        return amp_fail(err, AMP_NO, bad_value, "the text is not UTF-8");
     w->said = (struct amp_reply_said){.act = r->act,
                                       .by = w->by,
                                       .role = w->role,
@@ -547,7 +547,7 @@ static int answer_make(struct work *w, struct amp_error *err)
     if (left != 0)
         return left < 0 ? -1 : 0;
     if (!w->terms->replies)
-        return amp_fail(err, AMP_NO, "unsupported_reply", "%s is not answered", w->out->id);
+        return amp_fail(err, AMP_NO, unsupported_reply, "%s is not answered", w->out->id);
     return state_check(w, err) < 0 || said_fill(w, err) < 0 || sender_check(w, err) < 0 ||
                    given_check(w, err) < 0 || line_compose(w, err) < 0 ||
                    answer_check(w, err) < 0 || line_number(w, err) < 0

@@ -9,6 +9,7 @@
 #include <amp/json/writer.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/review/verdict.h"
 #include "flow/review/verify.h"
 #include "flow/work/walls/confined.h"
@@ -40,7 +41,7 @@ static int request_admit(struct amp_worker *w, const struct amp_view *v, const c
         if (amp_message_find(w->store, refs[i], &mem, &rec, err) < 0)
             return -1;
         if (!rec.found)
-            return amp_worker_refuse(w, v, "unknown_ref",
+            return amp_worker_refuse(w, v, AMP_CODE(unknown_ref),
                                      i ? "The task_result is not in the state directory"
                                        : "The original dispatch is not in the state directory",
                                      true, NULL, err);
@@ -253,7 +254,7 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
     if (amp_assignment_again(w, job, of, failed ? AMP_END_MACHINERY : of->end, of->why, &spent,
                              err) < 0)
         return -1;
-    return spent ? review_abandon(w, job, k, "no_verdict", of->why, err) : 0;
+    return spent ? review_abandon(w, job, k, AMP_CODE(no_verdict), of->why, err) : 0;
 }
 
 static int review_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,

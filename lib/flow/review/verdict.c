@@ -102,10 +102,10 @@ static int answer_read(const struct amp_judged *k, bool by_exit, json_t **answer
         return -1;
     }
     if (*answer && k->of.end != AMP_END_DONE)
-        return amp_fail(err, AMP_NO, "no_verdict", "It wrote a verdict, but %s", k->of.why);
+        return amp_fail(err, AMP_NO, no_verdict, "It wrote a verdict, but %s", k->of.why);
     if (!*answer && by_exit)
         *answer = exit_verdict(k);
-    return *answer ? 0 : amp_fail(err, AMP_NO, "no_verdict", "It gave no verdict: %s", k->of.why);
+    return *answer ? 0 : amp_fail(err, AMP_NO, no_verdict, "It gave no verdict: %s", k->of.why);
 }
 
 /* ---- the reviewer's own fixes ---- */
@@ -126,7 +126,7 @@ static const json_t *claim_for(const json_t *claimed, const char *path)
 
 static int out_of_range(struct amp_error *err, const char *path, const char *why)
 {
-    return amp_fail(err, AMP_NO, "fix_out_of_range", "%s: %s", path, why);
+    return amp_fail(err, AMP_NO, fix_out_of_range, "%s: %s", path, why);
 }
 
 /* Removes files that the reviewer's build created; only the named changes are committed. */
@@ -178,7 +178,7 @@ static int fixes_measure(struct amp_judged *k, const struct amp_patch *p, const 
         named++;
     }
     if (!named || named < json_array_size(claimed))
-        return amp_fail(err, AMP_NO, "fix_out_of_range",
+        return amp_fail(err, AMP_NO, fix_out_of_range,
                         "direct_fixes names %zu file%s, of which %u changed",
                         json_array_size(claimed), json_array_size(claimed) == 1 ? "" : "s", named);
     return 0;
@@ -206,7 +206,7 @@ static int branch_advance(struct amp_worker *w, struct amp_judged *k, const char
     if (amp_git_look(w->git, k->of.repo, k->of.branch, &there, &e) ||
         amp_git_look(w->git, k->of.repo, k->fixed, &mine, &e) || there.parents != 1 ||
         strcmp(there.parent[0], k->of.commit) || strcmp(there.tree, mine.tree))
-        return amp_fail(err, AMP_NO, "branch_moved",
+        return amp_fail(err, AMP_NO, branch_moved,
                         "%s moved during the review: the fix was not applied", k->of.branch);
     snprintf(k->fixed, sizeof k->fixed, "%s", there.commit);
     return 0;
@@ -223,9 +223,9 @@ static int fixes_apply(struct amp_worker *w, struct amp_judged *k, const json_t 
     if (amp_git_info(w->git, k->of.worktree, &info, err))
         return !amp_code_is(err->code, repo_not_git)
                    ? -1
-                   : amp_fail(err, AMP_NO, "fix_out_of_range", "the reviewer removed its worktree");
+                   : amp_fail(err, AMP_NO, fix_out_of_range, "the reviewer removed its worktree");
     if (strcmp(info.head, k->of.commit))
-        return amp_fail(err, AMP_NO, "fix_out_of_range",
+        return amp_fail(err, AMP_NO, fix_out_of_range,
                         "the reviewer made a commit; fixes must stay uncommitted");
     snprintf(path, sizeof path, "%s/fix.patch", k->of.files.dir);
     if (amp_git_diff(w->git, k->of.repo, k->of.worktree, w->opt->take.object_bytes, k->of.commit,
@@ -272,7 +272,7 @@ static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *a
     json_auto_t *found = issues_list(answer);
 
     if (!payload)
-        return amp_fail(err, AMP_NO, "bad_answer", "The verdict cannot be written");
+        return amp_fail(err, AMP_NO, bad_answer, "The verdict cannot be written");
     if (json_array_size(found))
         json_object_set(payload, "issues", found);
     if (k->fixes)
@@ -298,7 +298,7 @@ static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *a
     int ok = amp_reader_line(w->own_reader, (struct amp_span){line->data, line->len - 1}, &opt,
                              &mine, on_finding, first, err);
     if (ok == 0)
-        return amp_fail(err, AMP_NO, "bad_answer", "%s (in %s)", first, k->of.files.result);
+        return amp_fail(err, AMP_NO, bad_answer, "%s (in %s)", first, k->of.files.result);
     return ok < 0 ? -1 : 0;
 }
 

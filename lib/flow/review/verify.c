@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/review/verify.h"
 #include "task/record.h"
 #include "json/record.h"
@@ -127,7 +128,7 @@ static int commit_verify(struct amp_store *s, const struct amp_verify *what,
         if (!amp_span_copy(amp_span_str(all.verdicts[i].task), out->task, sizeof out->task) ||
             !amp_span_copy(amp_span_str(all.verdicts[i].verdict), out->verdict,
                            sizeof out->verdict))
-            return amp_fail(err, AMP_DATAERR, "bad_record",
+            return amp_fail(err, AMP_DATAERR, bad_record,
                             "an approval's record has no usable verdict");
         snprintf(out->subtask, sizeof out->subtask, "%.255s", all.verdicts[i].subtask);
         rc = is_accepted(s, all.verdicts[i].subtask, what, out, err);
@@ -153,7 +154,7 @@ static int merge_verify(struct amp_store *s, const struct amp_verify *what,
     int rc = amp_proof_merge(what->ids, l ? l : &none, merge, approved, out->why, err);
     if (rc > 0 && (!amp_span_copy(l->branch, out->branch, sizeof out->branch) ||
                    !amp_span_copy(l->from, out->from, sizeof out->from)))
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a landing has too long names");
+        return amp_fail(err, AMP_DATAERR, bad_record, "a landing has too long names");
     return rc;
 }
 

@@ -61,8 +61,8 @@ static int dispatch_admit(struct amp_worker *w, const struct amp_view *v, const 
     if (bad ? !strcmp(bad, "branch_violation")
             : amp_branch_is_protected(v->body.dispatch.branch, w->opt->protected_))
         return branch_refuse(w, v, err);
-    if (bad ? !strcmp(bad, "empty_acceptance_criteria") : !v->body.dispatch.criteria.n)
-        return amp_worker_refuse(w, v, "empty_acceptance_criteria",
+    if (bad ? amp_code_is(bad, empty_acceptance_criteria) : !v->body.dispatch.criteria.n)
+        return amp_worker_refuse(w, v, AMP_CODE(empty_acceptance_criteria),
                                  "The acceptance criteria are missing", true, NULL, err);
     if (bad)
         return amp_worker_refuse(w, v, bad, "The dispatch is invalid", false, NULL, err);
@@ -112,8 +112,7 @@ static int base_keep(struct amp_worker *w, struct work *k, struct amp_error *err
         amp_rec_parse(&base_rec, rec.json, &json, &n.base, err) < 0)
         return -1;
     if (!amp_span_copy(amp_span_str(n.base.commit), of->base, sizeof of->base))
-        return amp_fail(err, AMP_DATAERR, "bad_record", "the base of %s is not a commit",
-                        of->branch);
+        return amp_fail(err, AMP_DATAERR, bad_record, "the base of %s is not a commit", of->branch);
     return 0;
 }
 
@@ -134,12 +133,12 @@ static int base_find(struct amp_store *s, const struct amp_view *v, char base[AM
          (rec.found && amp_rec_parse(&base_rec, rec.json, &mem, &b, err) < 0)))
         return -1;
     if (!*b.commit)
-        return amp_fail(err, AMP_NO, "missing_field",
+        return amp_fail(err, AMP_NO, missing_field,
                         "the answer needs diff_summary: no base of the branch is recorded; give it "
                         "with --data");
     return amp_span_copy(amp_span_str(b.commit), base, AMP_OID_MAX)
                ? 0
-               : amp_fail(err, AMP_DATAERR, "bad_record", "the base is not a commit");
+               : amp_fail(err, AMP_DATAERR, bad_record, "the base is not a commit");
 }
 
 int amp_run_measure(struct amp_store *s, struct amp_git *git, const struct amp_view *v,
@@ -149,7 +148,7 @@ int amp_run_measure(struct amp_store *s, struct amp_git *git, const struct amp_v
 
     if (!amp_span_copy(v->body.dispatch.repo, repo, sizeof repo) ||
         !amp_span_copy(v->body.dispatch.branch, branch, sizeof branch))
-        return amp_fail(err, AMP_NO, "bad_value", "the dispatch names no repository or branch");
+        return amp_fail(err, AMP_NO, bad_value, "the dispatch names no repository or branch");
     return base_find(s, v, base, err) < 0 || amp_git_resolve(git, repo, branch, commit, err) < 0 ||
                    amp_git_diff(git, repo, NULL, 0, base, commit, NULL, out, err) < 0
                ? -1

@@ -32,7 +32,7 @@ static int schema_read(const char *dir, const char *ref, struct amp_buf *text,
         amp_open_beneath(at, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0, NULL);
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     if (fd < 0 || amp_file_read(AT_FDCWD, self, SCHEMA_BYTES, text, &why) < 0)
-        return amp_fail(err, AMP_NO, "dependency_missing", "the contract %.200s is not in %.100s",
+        return amp_fail(err, AMP_NO, dependency_missing, "the contract %.200s is not in %.100s",
                         ref, dir);
     return 0;
 }
@@ -46,7 +46,7 @@ static int contract_load(const char *dir, const char *ref, struct amp_schema **o
     const struct amp_schema_options opt = {.name = ref, .formats = true};
     *out = NULL;
     if (strncmp(ref, PREFIX, strlen(PREFIX)) != 0 || strstr(ref, "..") || strlen(ref) >= 400)
-        return amp_fail(err, AMP_NO, "dependency_missing",
+        return amp_fail(err, AMP_NO, dependency_missing,
                         "the contract %.200s has no file (expected " PREFIX "HOST/NAME/VERSION)",
                         ref);
     if (schema_read(dir, ref, &text, err) < 0)
@@ -58,8 +58,7 @@ static int contract_load(const char *dir, const char *ref, struct amp_schema **o
         *err = why;
         return -1;
     }
-    return amp_fail(err, AMP_NO, "dependency_missing", "the contract %.100s: %.200s", ref,
-                    why.what);
+    return amp_fail(err, AMP_NO, dependency_missing, "the contract %.100s: %.200s", ref, why.what);
 }
 
 static void violation_note(void *ctx, const struct amp_violation *v)
@@ -78,21 +77,21 @@ static int contract_check(const struct amp_schema *schema, const char *ref, cons
     struct amp_json_fault fault;
     char first[300] = "";
     if (!output)
-        return amp_fail(err, AMP_NO, "contract_violation", "%.200s: there is no output", ref);
+        return amp_fail(err, AMP_NO, contract_violation, "%.200s: there is no output", ref);
     struct amp_schema_run *run = amp_schema_run_new(err);
     if (!run)
         return -1;
     amp_tape_init(&tape, NULL);
     int rc = amp_json_dump(output, &text, err);
     if (rc == 0 && amp_tape_scan(&tape, text.data, text.len, &fault) < 0)
-        rc = amp_fail(err, AMP_NO, "contract_violation", "%.200s: %.100s", ref, fault.what);
+        rc = amp_fail(err, AMP_NO, contract_violation, "%.200s: %.100s", ref, fault.what);
     if (rc == 0) {
         struct amp_error why = {0};
         int valid = amp_schema_check(schema, run, &tape, 0, &why);
         if (valid == 0)
             amp_schema_explain(schema, run, &tape, 0, 1, violation_note, first, &why);
         if (valid <= 0)
-            rc = amp_fail(err, AMP_NO, "contract_violation", "%.160s: %s", ref,
+            rc = amp_fail(err, AMP_NO, contract_violation, "%.160s: %s", ref,
                           valid < 0 ? why.what : first);
     }
     amp_schema_run_free(run);
@@ -169,7 +168,7 @@ static int capability_look(struct amp_store *s, const struct amp_view *v, const 
         *eta_ms = own;
     /* The agents that are named are asked whatever the index says. */
     if (cap.catalog && !t->task.skill && !is_named(v, agent) && !is_eligible(cap.index, agent))
-        rc = amp_fail(err, AMP_NO, "capability_unavailable", "%s is not eligible for %.*s", agent,
+        rc = amp_fail(err, AMP_NO, capability_unavailable, "%s is not eligible for %.*s", agent,
                       AMP_CLIP(id, 160));
     if (rc == 0 && cap.catalog && !t->task.skill)
         rc = contract_add(t, cap.catalog, opt->schemas, err);
@@ -186,15 +185,15 @@ int amp_runtime_terms(struct amp_store *s, const struct amp_view *v, const char 
     amp_rtp_task_read(v, &out->task);
     const struct amp_rtp_task *t = &out->task;
     if (t->deadline_ms > 0 && t->deadline_ms <= now_ms)
-        return amp_fail(err, AMP_NO, "deadline_passed", "the deadline of the task has passed");
+        return amp_fail(err, AMP_NO, deadline_passed, "the deadline of the task has passed");
     char owner[256];
     int given = amp_handoff_given(s, amp_span_str(agent), v->task, owner, err);
     if (given != 0)
         return given < 0 ? -1
-                         : amp_fail(err, AMP_NO, "handed_over", "%s handed the task over to %s",
+                         : amp_fail(err, AMP_NO, handed_over, "%s handed the task over to %s",
                                     agent, owner);
     if (opt->routing && t->routing.n > 0 && !amp_span_is(t->routing, opt->routing))
-        return amp_fail(err, AMP_NO, "version_incompatible",
+        return amp_fail(err, AMP_NO, version_incompatible,
                         "it was routed by the policy %.*s; this node has %.100s",
                         AMP_CLIP(t->routing, 100), opt->routing);
     for (uint32_t i = 0; i < t->n_capabilities; i++)
@@ -303,7 +302,7 @@ static int result_check(const struct amp_runtime_terms *t, const struct amp_runt
         if (contract_check(t->contract[i].schema, t->contract[i].ref, output, err) < 0)
             return -1;
     if (t->task.skill && t->task.version.n > 0 && !amp_span_is(t->task.version, version))
-        return amp_fail(err, AMP_NO, "version_incompatible",
+        return amp_fail(err, AMP_NO, version_incompatible,
                         "version %.*s is asked for; %s%.64s is confirmed",
                         AMP_CLIP(t->task.version, 64), *version ? "" : "none", version);
     return 0;
@@ -322,12 +321,12 @@ static int failure_give(const struct amp_runtime_voice *w, const struct amp_view
     if (why)
         json_object_del(data, "errorSummary");
     if (!class)
-        class = *own ? own : end->failure ? end->failure : "execution_error";
+        class = *own ? own : end->failure ? end->failure : AMP_CODE(execution_error);
     const char *text = why ? why : end->said && *end->said ? end->said : class;
     if (!json_object_get(data, "errorSummary") &&
         json_object_set_new(data, "errorSummary", json_string(text)) < 0) {
         json_decref(data);
-        return amp_fail(err, AMP_NO, "bad_value", "the reason of the failure is not UTF-8");
+        return amp_fail(err, AMP_NO, bad_value, "the reason of the failure is not UTF-8");
     }
     struct amp_reply r = {.act = AMP_REPLY_FAIL,
                           .data = data,

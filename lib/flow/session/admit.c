@@ -39,7 +39,7 @@ static int cycle_check(struct admission *a, const struct amp_session_task *paren
 
     for (int level = 0; level < AMP_SESSION_DEPTH_MOST && up.parent.n > 0; level++) {
         if (amp_span_eq(up.parent, a->t.id))
-            return REFUSED("E_MAX_DEPTH_EXCEEDED", "it is its own ancestor");
+            return REFUSED(E_MAX_DEPTH_EXCEEDED, "it is its own ancestor");
         amp_buf_reset(&name);
         if (amp_buf_add(&name, up.parent.p, up.parent.n, err) < 0)
             return -1;
@@ -60,23 +60,23 @@ static int parent_check(struct admission *a, struct amp_error *err)
     if (t->parent.n == 0)
         return AMP_ADMIT_BEGINS;
     if (amp_span_eq(t->parent, t->id))
-        return REFUSED("E_MAX_DEPTH_EXCEEDED", "it is its own parent");
+        return REFUSED(E_MAX_DEPTH_EXCEEDED, "it is its own parent");
     int found = amp_session_task_find(a->v->store, a->x.id, t->parent, &mem, &p, err);
     if (found < 0)
         return -1;
     if (!found)
-        return REFUSED("E_DEPENDENCY_FAILED", "its parent %.*s is not known here",
+        return REFUSED(E_DEPENDENCY_FAILED, "its parent %.*s is not known here",
                        AMP_CLIP(t->parent, 200));
     if (cycle_check(a, &p, err) < 0)
         return -1;
     if (t->depth > AMP_SESSION_DEPTH_MOST)
-        return REFUSED("E_MAX_DEPTH_EXCEEDED", "it is on level %lld of the delegation (at most %d)",
+        return REFUSED(E_MAX_DEPTH_EXCEEDED, "it is on level %lld of the delegation (at most %d)",
                        (long long)t->depth, AMP_SESSION_DEPTH_MOST);
     if (amp_session_task_lost(p.state))
-        return REFUSED("E_DEPENDENCY_FAILED", "its parent %.*s is %s", AMP_CLIP(t->parent, 200),
+        return REFUSED(E_DEPENDENCY_FAILED, "its parent %.*s is %s", AMP_CLIP(t->parent, 200),
                        amp_session_task_fsm.states[p.state].name);
     if (!p.delegates)
-        return REFUSED("E_PERMISSION_DENIED",
+        return REFUSED(E_PERMISSION_DENIED,
                        "its parent %.*s may not delegate: constraints.delegation_allowed",
                        AMP_CLIP(t->parent, 200));
     if (amp_session_access_check(&t->access, &p.access, err) < 0)
@@ -102,7 +102,7 @@ static int chain_check(struct admission *a, struct amp_error *err)
                   before.state == AMP_SESSION_TASK_SKIPPED ||
                   (before.state == AMP_SESSION_TASK_FAILED && before.aborts_session);
     return breaks
-               ? REFUSED("E_DEPENDENCY_FAILED", "the TASK before it, %.*s, is %s",
+               ? REFUSED(E_DEPENDENCY_FAILED, "the TASK before it, %.*s, is %s",
                          AMP_CLIP(a->t.after, 200), amp_session_task_fsm.states[before.state].name)
                : AMP_ADMIT_BEGINS;
 }
@@ -114,7 +114,7 @@ static int aborted_check(struct admission *a, struct amp_error *err)
     if (aborted <= 0)
         return aborted;
     struct amp_span cause = a->x.cause.n > 0 ? a->x.cause : a->x.risk;
-    return REFUSED("E_DEPENDENCY_FAILED", "the session was aborted by the failure of %.*s",
+    return REFUSED(E_DEPENDENCY_FAILED, "the session was aborted by the failure of %.*s",
                    AMP_CLIP(cause, 200));
 }
 
@@ -124,7 +124,7 @@ static int task_decide(struct admission *a, struct amp_error *err)
         return AMP_ADMIT_BEGINS;
     bool is_root = a->t.parent.n == 0;
     if (is_root && amp_span_is(a->x.pattern, "SINGLE") && !amp_span_eq(a->x.root, a->t.id))
-        return REFUSED("E_SCHEMA_VALIDATION",
+        return REFUSED(E_SCHEMA_VALIDATION,
                        "workflow_pattern is SINGLE, and the session has the TASK %.*s",
                        AMP_CLIP(a->x.root, 200));
     if (aborted_check(a, err) < 0)
@@ -189,7 +189,7 @@ static int size_note(struct admission *a, enum amp_session_size size, struct amp
                                    warns ? AMP_SESSION_WARN : AMP_SESSION_PASS,
                                    warns ? "a part of the TASK is above a soft limit"
                                          : "the TASK is within the limits",
-                                   warns ? "E_PAYLOAD_SIZE_WARNING" : NULL, err);
+                                   warns ? AMP_CODE(E_PAYLOAD_SIZE_WARNING) : NULL, err);
 }
 
 static int decision_note(struct admission *a, int decided, enum amp_session_size size,
@@ -248,7 +248,7 @@ static int admit(struct admission *a, enum amp_session_size size, struct amp_err
     int found = amp_session_find(a->v->store, a->r->x.id, &a->x_mem, &a->x, err);
     if (found <= 0)
         return found < 0 ? AMP_ADMIT_FAILED
-                         : amp_fail(err, AMP_DATAERR, "bad_record", "a TASK without its session");
+                         : amp_fail(err, AMP_DATAERR, bad_record, "a TASK without its session");
     int decided = task_decide(a, &why);
     if (decided < 0 && why.status != AMP_NO) {
         *err = why;

@@ -12,6 +12,7 @@
 #include <amp/base/file.h>
 #include <amp/protocol/aop_policy.h>
 
+#include "base/codes.h"
 #include "base/process/quote.h"
 #include "protocol/compose/json.h"
 #include "json/text.h"
@@ -112,7 +113,7 @@ int amp_checks_path(const char *root, const char *path, struct amp_buf *out, str
         n--;
     if (real.len < n || memcmp(real.data, base.data, n) != 0 ||
         (real.len > n && real.data[n] != '/'))
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED", "%.*s is outside of the workspace",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "%.*s is outside of the workspace",
                         AMP_CLIP(amp_span_str(path), SHOWN));
     while (n < real.len && real.data[n] == '/')
         n++;
@@ -136,7 +137,7 @@ static int path_look(const struct amp_checks *x, const char *path, bool *found, 
         return is_memory(why) ? amp_fail_memory(err) : 0;
     AMP_CLOSE int fd = amp_open_beneath(x->fd, rel.data, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, why);
     if (fd < 0) {
-        amp_fail(why, AMP_NO, "E_FILE_NOT_FOUND", "%.*s %s", AMP_CLIP(amp_span_str(path), SHOWN),
+        amp_fail(why, AMP_NO, E_FILE_NOT_FOUND, "%.*s %s", AMP_CLIP(amp_span_str(path), SHOWN),
                  errno == ELOOP ? "is reached through a symbolic link" : "does not exist");
         return 0;
     }
@@ -144,7 +145,7 @@ static int path_look(const struct amp_checks *x, const char *path, bool *found, 
         return amp_fail_errno(err, AMP_IOERR, "%s", path);
     *found = !S_ISLNK(st->st_mode);
     if (!*found)
-        amp_fail(why, AMP_NO, "E_FILE_NOT_FOUND", "%.*s is a symbolic link",
+        amp_fail(why, AMP_NO, E_FILE_NOT_FOUND, "%.*s is a symbolic link",
                  AMP_CLIP(amp_span_str(path), SHOWN));
     return 0;
 }
@@ -224,7 +225,7 @@ static int ready_check(const json_t *of, const char *where, const char *name, st
         return 0;
     return is_memory(&why)
                ? amp_fail_memory(err)
-               : amp_fail(err, AMP_DATAERR, "bad_command", "the validation of %s %.100s has %.300s",
+               : amp_fail(err, AMP_DATAERR, bad_command, "the validation of %s %.100s has %.300s",
                           where, name, why.what);
 }
 

@@ -1,6 +1,7 @@
 /* Delegation: the access of a child, and whether an agent may send it. */
 #include "flow/session/delegate.h"
 
+#include "base/codes.h"
 #include "flow/session/private.h"
 #include "protocol/aop/policy/reach.h"
 #include "json/record.h"
@@ -36,10 +37,10 @@ int amp_session_access_check(const struct amp_session_access *a, const struct am
         how = "write";
     }
     if (out)
-        return REFUSED("E_PERMISSION_DENIED", "%s access to %.*s is not within that of its parent",
+        return REFUSED(E_PERMISSION_DENIED, "%s access to %.*s is not within that of its parent",
                        how, AMP_CLIP(*out, 400));
     if (a->network > p->network)
-        return REFUSED("E_PERMISSION_DENIED", "its network access is %s, and its parent's is %s",
+        return REFUSED(E_PERMISSION_DENIED, "its network access is %s, and its parent's is %s",
                        amp_aop_network_name((enum amp_aop_network)a->network),
                        amp_aop_network_name((enum amp_aop_network)p->network));
     return 0;
@@ -56,14 +57,14 @@ int amp_session_delegates(struct amp_store *s, const struct amp_view *parent,
     if (amp_session_read_task(parent, &mine, err) < 0 || amp_session_read_task(child, &of, err) < 0)
         return -1;
     if (!mine.t.delegates)
-        return REFUSED("E_PERMISSION_DENIED",
+        return REFUSED(E_PERMISSION_DENIED,
                        "constraints.delegation_allowed of the TASK is not true");
     int found = amp_session_task_find(s, mine.t.session, mine.t.id, &mem, &rec, err);
     if (found < 0)
         return -1;
     int64_t depth = (found ? rec.depth : 1) + 1;
     if (depth > AMP_SESSION_DEPTH_MOST)
-        return REFUSED("E_MAX_DEPTH_EXCEEDED", "it is on level %lld of the delegation (at most %d)",
+        return REFUSED(E_MAX_DEPTH_EXCEEDED, "it is on level %lld of the delegation (at most %d)",
                        (long long)depth, AMP_SESSION_DEPTH_MOST);
     return amp_session_access_check(&of.t.access, &mine.t.access, err);
 }

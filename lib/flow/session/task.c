@@ -1,6 +1,7 @@
 /* Records a session's view of a TASK: its members, and the directories of its access. */
 #include <stdlib.h>
 
+#include "base/codes.h"
 #include "flow/session/private.h"
 
 #define MEM_MAX ((size_t)8 << 20)
@@ -92,7 +93,7 @@ int amp_session_read_task(const struct amp_view *v, struct amp_session_read *r,
      * the buffer does not move while spans point into it. */
     size_t room = 4 * v->text.n + paths * (root_n + 64) + 4096;
     if (room > MEM_MAX)
-        return amp_fail(err, AMP_NO, "E_CONTEXT_OVERFLOW",
+        return amp_fail(err, AMP_NO, E_CONTEXT_OVERFLOW,
                         "task.access.filesystem has more than %zu bytes of paths", MEM_MAX);
     if (amp_buf_reserve(&r->mem, room, err) < 0)
         return -1;

@@ -9,6 +9,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/session/private.h"
 #include "protocol/terms.h"
 #include "json/record.h"
@@ -99,7 +100,7 @@ int amp_session_begun(const struct amp_session_voice *v, const struct amp_view *
         return -1;
     int rc = attempt_find(v, task, &mem, &t, err);
     if (rc == 0)
-        rc = amp_fail(err, AMP_NO, "changed", "the attempt is not recorded");
+        rc = amp_fail(err, AMP_NO, changed, "the attempt is not recorded");
     const struct amp_session_step step = {.event = AMP_SESSION_TASK_EV_BEGIN,
                                           .session = task->correlation,
                                           .task = task->task,
@@ -349,7 +350,7 @@ static int budget_note(struct end *e, struct amp_session_audit *audit, struct am
     amp_session_usage_add(&sum, &e->used);
     cost += amp_session_usage_cost(&e->used);
     int64_t tokens = sum.tokens_in + sum.tokens_out;
-    bool within = !amp_span_is(e->code, "E_COST_LIMIT_EXCEEDED") &&
+    bool within = !amp_span_is(e->code, AMP_CODE(E_COST_LIMIT_EXCEEDED)) &&
                   amp_aop_within(usd, (double)cost / 1e6) && amp_aop_within(most, (double)tokens);
     audit->budgeted = usd->limited || most->limited;
     audit->max_cost = usd->limited ? amp_tok_source(e->task->tape, usd->tok) : AMP_SPAN("");
@@ -361,7 +362,7 @@ static int budget_note(struct end *e, struct amp_session_audit *audit, struct am
              (long long)tokens, (long long)(cost / 1000000), (long long)(cost % 1000000));
     return amp_session_guard(e->v, e->task, AMP_SESSION_CHECK_BUDGET,
                              within ? AMP_SESSION_PASS : AMP_SESSION_FAIL, details,
-                             within ? NULL : "E_COST_LIMIT_EXCEEDED", err);
+                             within ? NULL : AMP_CODE(E_COST_LIMIT_EXCEEDED), err);
 }
 
 /* The entry of the RESPONSE: 0: added; 1: it is there. */
@@ -371,7 +372,7 @@ static int response_note(struct end *e, const struct amp_store_emit *emits, uint
     char name[AMP_SESSION_NAME_MAX];
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct amp_session_entry there;
-    bool denied = amp_span_is(e->code, "E_PERMISSION_DENIED");
+    bool denied = amp_span_is(e->code, AMP_CODE(E_PERMISSION_DENIED));
     struct amp_session_audit audit = {.type = AMP_SESSION_ENTRY_RESPONSE_RECEIVED,
                                       .session = e->t.session,
                                       .task = e->t.id,

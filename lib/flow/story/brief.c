@@ -6,6 +6,7 @@
 
 #include "activity/activity.h"
 #include "agent/record.h"
+#include "base/codes.h"
 #include "base/grow.h"
 #include "flow/story/story.h"
 #include "hitl/pause/pause.h"
@@ -364,7 +365,7 @@ static int brief_tell(void *ctx, struct amp_span id, const struct amp_store_rec 
     int state = amp_fsm_state(&amp_task_fsm, rec->state);
 
     if (state < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "a task's record has no usable state");
+        return amp_fail(err, AMP_DATAERR, bad_record, "a task's record has no usable state");
     uint8_t landing = state == AMP_TASK_DONE ? landing_state(b, id) : AMP_LANDING_NONE;
     if (amp_span_is(id, AMP_TASK_NONE) || (!b->f->ended && landing == AMP_LANDING_LANDED))
         return 0;

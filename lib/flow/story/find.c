@@ -7,6 +7,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "flow/story/private.h"
 #include "protocol/amp/compose.h"
@@ -56,7 +57,7 @@ int amp_story_find(struct amp_store *s, const char *name, char id[AMP_TASK_ID_MA
     bool number = is_number(name);
 
     if (!*name || strlen(name) >= sizeof prefix - 2 || !amp_id_is_safe(amp_span_str(name)))
-        return amp_fail(err, AMP_NO, "unknown_task", "\"%.100s\" is not the id of a task", name);
+        return amp_fail(err, AMP_NO, unknown_task, "\"%.100s\" is not the id of a task", name);
     if (number)
         found.number = strtol(name, NULL, 10);
     /* "2026-007" and "t-2026-007" mean T-2026-007. */
@@ -75,12 +76,12 @@ int amp_story_find(struct amp_store *s, const char *name, char id[AMP_TASK_ID_MA
     if (amp_store_each_of(s, AMP_TASK_KIND, amp_span_str(prefix), id_compare, &found, err) < 0)
         return -1;
     if (found.n == 0)
-        return amp_fail(err, AMP_NO, "unknown_task",
+        return amp_fail(err, AMP_NO, unknown_task,
                         "no task \"%.100s\" in %s (task-dispatch list --all shows all)", name,
                         amp_store_dir(s));
     /* If tasks of several years have this number, take the newest. */
     if (found.n > 1 && !number)
-        return amp_fail(err, AMP_NO, "ambiguous_task",
+        return amp_fail(err, AMP_NO, ambiguous_task,
                         "\"%.100s\" is the beginning of %u tasks, such as %s and %s", name, found.n,
                         found.other, found.id);
     snprintf(id, AMP_TASK_ID_MAX, "%s", found.id);

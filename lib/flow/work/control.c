@@ -133,10 +133,10 @@ static int question_take(struct amp_worker *w, struct amp_assignment *k,
     size_t i;
 
     if (!k->job && !k->ask)
-        return amp_control_refuse(&said->control, l->id, "unsupported_reply",
+        return amp_control_refuse(&said->control, l->id, AMP_CODE(unsupported_reply),
                                   "questions are asked in work on a dispatch or a review", err);
     if (said->n_questions == AMP_QUESTIONS_MAX)
-        return amp_control_refuse(&said->control, l->id, "control_limit",
+        return amp_control_refuse(&said->control, l->id, AMP_CODE(control_limit),
                                   "at most 8 questions in an attempt", err);
     json_array_foreach (json_object_get(l->in, "suggestions"), i, s)
         if (i < SUGGESTIONS_MAX)
@@ -180,9 +180,9 @@ static int question_is_over(struct amp_worker *w, const struct amp_agent_questio
     struct amp_question_rec rec;
 
     if (q->withdrawn)
-        amp_fail(why, AMP_NO, AMP_HITL_WITHDRAWN, "the question was withdrawn before");
+        amp_fail_text(why, AMP_NO, AMP_HITL_WITHDRAWN, "the question was withdrawn before");
     if (q->answered)
-        amp_fail(why, AMP_NO, "already_decided", "a person has answered the question");
+        amp_fail(why, AMP_NO, already_decided, "a person has answered the question");
     if (q->withdrawn || q->answered)
         return 1;
     amp_buf_init(&mem, AMP_QUESTION_BYTES);
@@ -190,7 +190,7 @@ static int question_is_over(struct amp_worker *w, const struct amp_agent_questio
     if (found <= 0)
         return found;
     if (rec.decision.n && !rec.ended_ms)
-        amp_fail(why, AMP_NO, "already_decided", "a person has answered the question");
+        amp_fail(why, AMP_NO, already_decided, "a person has answered the question");
     else if (rec.ended_ms)
         amp_question_end_fail(&rec, why);
     return rec.decision.n > 0 || rec.ended_ms;
@@ -225,7 +225,7 @@ static int withdraw_take(struct amp_worker *w, struct amp_assignment *k,
         if (strcmp(said->questions[i].id, amp_json_str(l->in, "question")) == 0)
             q = &said->questions[i];
     if (!q)
-        return amp_control_refuse(&said->control, l->id, "unknown_ref",
+        return amp_control_refuse(&said->control, l->id, AMP_CODE(unknown_ref),
                                   "no question of this attempt has this id", err);
     if (!*reason)
         reason = "the agent does not wait for the answer any more";
@@ -237,7 +237,7 @@ static int withdraw_take(struct amp_worker *w, struct amp_assignment *k,
     int rc = k->ask ? k->unask(w, q->escalation, reason, &why)
                     : escalation_revoke(w, k, q->escalation, reason, &why);
     if (rc > 0)
-        rc = amp_fail(&why, AMP_NO, "already_decided", "a person has answered the question");
+        rc = amp_fail(&why, AMP_NO, already_decided, "a person has answered the question");
     if (rc < 0 && why.status == AMP_NO)
         return amp_control_refuse(&said->control, l->id, why.code, why.what, err);
     if (rc < 0) {
@@ -300,7 +300,7 @@ static int task_answer(struct amp_worker *w, struct amp_assignment *k, const cha
     if (amp_task_load(w->store, k->v->task, &t, &found, err) < 0)
         return -1;
     if (!found)
-        return amp_control_refuse(&k->words.control, id, "unknown_ref",
+        return amp_control_refuse(&k->words.control, id, AMP_CODE(unknown_ref),
                                   "the coordinator has no record of the task", err);
     if (amp_task_write(&t, &text, err) < 0)
         return -1;
@@ -369,7 +369,7 @@ static int hold_take(struct amp_assignment *k, const struct amp_control_line *l,
 
     /* Once it is asked to stop, it can put that off only by what it had begun before. */
     if (k->words.asked)
-        return amp_control_refuse(&k->words.control, l->id, "preempting",
+        return amp_control_refuse(&k->words.control, l->id, AMP_CODE(preempting),
                                   "the agent is asked to stop at its next safe point", err);
     k->words.hold_ms = amp_mono_ms() + max;
     amp_time_format(amp_now_ms() + max, until);
@@ -553,7 +553,7 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
     case AMP_CONTROL_CHECKPOINT:
     case AMP_CONTROL_DELEGATE:
     case AMP_CONTROL_ERROR:
-        return amp_control_refuse(&k->words.control, l->id, "unsupported_reply",
+        return amp_control_refuse(&k->words.control, l->id, AMP_CODE(unsupported_reply),
                                   "the message of this work is not the TASK of a session", err);
     case AMP_CONTROL_HEARTBEAT:
     case AMP_CONTROL_COUNT:
@@ -578,7 +578,9 @@ static int line_refuse(void *ctx, struct amp_span line, const char *id, const ch
     int claims =
         amp_code_is(code, schema_violation) ? amp_claims_control(r->w, r->k, line, claim, err) : 0;
     if (claims)
-        return claims < 0 || amp_control_refuse(&said->control, id, "bad_sender", claim, err) < 0 ||
+        return claims < 0 ||
+                       amp_control_refuse(&said->control, id, AMP_CODE(bad_sender), claim, err) <
+                           0 ||
                        (json_array_size(said->log) < LOG_MAX &&
                         amp_words_log(r->k, "control_refused", "", claim, err) < 0)
                    ? -1

@@ -31,7 +31,7 @@ static int line_view(struct amp_worker *w, struct amp_span line, struct amp_view
     int rc = amp_reader_line(w->own_reader, line, &opt, v, NULL, NULL, err);
 
     if (rc == 0)
-        return amp_fail(err, AMP_INTERNAL, "invalid_answer",
+        return amp_fail(err, AMP_INTERNAL, invalid_answer,
                         "internal: a composed message is invalid: %.*s",
                         (int)(line.n > 300 ? 300 : line.n), line.p);
     return rc < 0 ? -1 : 0;
@@ -213,7 +213,7 @@ int amp_worker_refuse_suspended(struct amp_worker *w, const struct amp_view *v,
 {
     int suspended = amp_task_suspended(w->store, v->task, err);
     return suspended <= 0 ? suspended
-                          : amp_worker_refuse(w, v, "suspended",
+                          : amp_worker_refuse(w, v, AMP_CODE(suspended),
                                               "The task is suspended until the admin decides", true,
                                               NULL, err);
 }
@@ -353,7 +353,7 @@ static int given_check(struct amp_worker *w, const struct amp_view *v, struct am
     int given = amp_handoff_given(w->store, amp_span_str(w->opt->agent), v->task, owner, err);
 
     if (given > 0)
-        amp_fail(err, AMP_NO, "handed_over", "%s handed the task over to %s", w->opt->agent, owner);
+        amp_fail(err, AMP_NO, handed_over, "%s handed the task over to %s", w->opt->agent, owner);
     return given;
 }
 

@@ -249,7 +249,7 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
     if (amp_message_find(w->store, id, keep, &rec, err) < 0)
         return -1;
     if (!rec.found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "message %.*s is not in the state directory",
+        return amp_fail(err, AMP_NO, unknown_ref, "message %.*s is not in the state directory",
                         (int)id.n, id.p);
     if (amp_reader_line(reader, rec.line, &opt, view, NULL, NULL, err) < 0)
         return -1;
@@ -434,7 +434,7 @@ int amp_worker_join(struct amp_worker *w, struct amp_error *err)
         return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(w->store));
     if (amp_outbox_lock(w->store, o->agent, 0, &w->lock, &e)) {
         if (amp_code_is(e.code, lock_timeout))
-            amp_fail(&e, AMP_TEMPFAIL, "agent_busy",
+            amp_fail(&e, AMP_TEMPFAIL, agent_busy,
                      "another process uses the name %s in %s: choose another --agent", o->agent,
                      w->state_dir);
         *err = e;

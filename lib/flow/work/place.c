@@ -35,7 +35,7 @@ static int worktree_hold(const char *worktree, int *fd, struct amp_error *err)
     if (amp_lock(lock, 0, err))
         return !amp_code_is(err->code, lock_timeout)
                    ? -1
-                   : amp_fail(err, AMP_NO, "worktree_locked", "%s: another run works there",
+                   : amp_fail(err, AMP_NO, worktree_locked, "%s: another run works there",
                               worktree);
     *fd = lock;
     lock = -1;
@@ -169,7 +169,7 @@ static int place_bind(struct amp_worker *w, const struct amp_bind_spec *spec,
                       struct amp_binding *now, struct amp_error *err)
 {
     if (spec->path && is_busy(spec->path))
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: another run works there", spec->path);
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: another run works there", spec->path);
     if (amp_bind(w->store, w->git, spec, now, err))
         return -1;
     if (!worktree_hold(now->worktree, &w->tree, err))
@@ -217,11 +217,11 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
         return amp_fail_memory(err);
     h->branch = spec->branch;
     if (amp_git_worktrees(w->git, spec->repo, holder_find, h, &e) < 0)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: %s", spec->branch, e.what);
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: %s", spec->branch, e.what);
     if (!*h->found.path)
         return 0; /* it was freed meanwhile */
     bool own = strcmp(h->found.agent, w->opt->agent) == 0;
-    amp_fail(err, AMP_NO, "branch_checked_out", "%s: checked out in %s already%s", spec->branch,
+    amp_fail(err, AMP_NO, branch_checked_out, "%s: checked out in %s already%s", spec->branch,
              h->found.path, h->found.missing ? ", which is missing (git worktree prune)" : "");
     if (!*h->found.agent || h->found.foreign || h->found.locked ||
         amp_agent_status(w->store, h->found.agent, &agent, &e) < 0 || !agent.found)
@@ -229,7 +229,7 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
     /* With the lock of its name it begins nothing new there. */
     if ((!own && amp_outbox_lock(w->store, h->found.agent, 0, &lock, &e) < 0) ||
         is_busy(h->found.path) || (!own && is_suspended(&agent)))
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: %s has %s there", h->found.path,
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: %s has %s there", h->found.path,
                         h->found.agent, spec->branch);
     amp_agent_email(h->found.agent, email, sizeof email);
     amp_git_keep_ref(h->found.agent, amp_now_ms(), ref);
@@ -237,8 +237,8 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
                                            h->found.agent, email,         true};
     enum amp_git_kept kept = h->found.missing ? AMP_KEPT_NOTHING : amp_git_keep(w->git, &keep, &e);
     if (kept == AMP_KEPT_ERROR)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: not copied to a ref: %s",
-                        h->found.path, e.what);
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: not copied to a ref: %s", h->found.path,
+                        e.what);
     if (kept == AMP_KEPT_ALL)
         w->opt->note("%s: what %s left there is kept as %s (git show %s)", h->found.path,
                      h->found.agent, ref, ref);
@@ -246,7 +246,7 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
     if (amp_git_worktree_remove(w->git, spec->repo, h->found.path, copied, &e) < 0)
         return amp_code_is(e.code, worktree_dirty)
                    ? -1
-                   : amp_fail(err, AMP_NO, "worktree_locked", "%s: not removed: %s", h->found.path,
+                   : amp_fail(err, AMP_NO, worktree_locked, "%s: not removed: %s", h->found.path,
                               e.what);
     const struct amp_binding_step step = {
         .agent = h->found.agent, .event = AMP_BINDING_EV_UNBIND, .now_ms = amp_now_ms()};
@@ -290,7 +290,7 @@ static int place_find(struct amp_worker *w, const struct amp_bind_spec *spec,
         if (!amp_code_is(err->code, worktree_locked) && !amp_code_is(err->code, worktree_exists))
             return -1;
     }
-    return amp_fail(err, AMP_NO, "worktree_exists",
+    return amp_fail(err, AMP_NO, worktree_exists,
                     "%s.worktrees: no free directory for %s (up to %s-%d): remove unused ones with "
                     "git worktree remove",
                     info.common, spec->agent, spec->agent, PLACES_MAX);

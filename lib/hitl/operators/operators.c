@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/codes.h"
+
 #define ENTRY_MAX (64u << 10)
 
 static const char *const proof_words[AMP_KNOWN_BY_COUNT] = {
@@ -86,20 +88,20 @@ void amp_operators_free(struct amp_operators *o)
 
 static int entry_fail(const char *what, const struct amp_error *why, struct amp_error *err)
 {
-    return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s", what, why->what);
+    return amp_fail(err, AMP_CONFIG, bad_config, "%s: %s", what, why->what);
 }
 
 static int operator_check(const struct operator_entry *e, struct amp_error *err)
 {
     if (!*e->name)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.operators: an entry has no name");
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.operators: an entry has no name");
     if (*e->principal && !amp_principal_is(amp_span_str(e->principal)))
-        return amp_fail(err, AMP_CONFIG, "bad_config",
+        return amp_fail(err, AMP_CONFIG, bad_config,
                         "hitl.operators: \"%.100s\" is not a principal (NAME or ROLE/NAME)",
                         e->principal);
     for (uint32_t i = 0; i < e->n_by; i++)
         if (known_by_find(e->by[i]) < 0)
-            return amp_fail(err, AMP_CONFIG, "bad_config",
+            return amp_fail(err, AMP_CONFIG, bad_config,
                             "hitl.operators: %.100s: \"by\" has login, key and token", e->name);
     return 0;
 }
@@ -110,7 +112,7 @@ int amp_operators_add(void *ops, const char *text, struct amp_error *err)
     struct amp_error why;
 
     if (o->n_operators == AMP_OPERATORS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.operators has more than %d entries",
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.operators has more than %d entries",
                         AMP_OPERATORS_MAX);
     struct operator_entry *e = &o->operators[o->n_operators];
     struct amp_buf mem = {0};
@@ -143,7 +145,7 @@ int amp_approvals_add(void *ops, const char *text, struct amp_error *err)
     struct amp_error why;
 
     if (o->n_approvals == AMP_APPROVALS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.approvals has more than %d entries",
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.approvals has more than %d entries",
                         AMP_APPROVALS_MAX);
     struct approval_entry *e = &o->approvals[o->n_approvals];
     struct amp_buf mem = {0};
@@ -155,7 +157,7 @@ int amp_approvals_add(void *ops, const char *text, struct amp_error *err)
     if (e->need < 1 || e->need > AMP_APPROVALS_NEED_MAX ||
         (*e->deny && strcmp(e->deny, "one") && strcmp(e->deny, "need"))) {
         amp_buf_release(&mem);
-        return amp_fail(err, AMP_CONFIG, "bad_config",
+        return amp_fail(err, AMP_CONFIG, bad_config,
                         "hitl.approvals: need is a number from 1 to %d, deny is one or need",
                         AMP_APPROVALS_NEED_MAX);
     }
@@ -214,7 +216,7 @@ static int entry_allows(const struct operator_entry *e, const struct amp_matter 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (!list_allows(lists[i].v, lists[i].n, lists[i].word) &&
             !(lists[i].v == e->reasons && list_allows(e->reasons, e->n_reasons, m->type))) {
-            amp_fail(why, AMP_NOPERM, "not_authorized",
+            amp_fail(why, AMP_NOPERM, not_authorized,
                      "%.100s may not decide %s \"%.100s\" (hitl.operators)", e->name, lists[i].what,
                      *lists[i].word ? lists[i].word : "unknown");
             return 0;
@@ -229,7 +231,7 @@ static int vote_counts(const struct amp_operators *o, const struct amp_matter *m
     if (who->by != AMP_KNOWN_BY_LOGIN || strcmp(who->name, who->login) == 0 ||
         amp_operators_need(o, m).need == 1)
         return 1;
-    amp_fail(why, AMP_NOPERM, "not_authorized",
+    amp_fail(why, AMP_NOPERM, not_authorized,
              "several approvals are needed: \"%.100s\" is not the login, so the answer needs a key",
              who->name);
     return 0;
@@ -258,7 +260,7 @@ int amp_operators_may(const struct amp_operators *o, const struct amp_matter *m,
     if (*no.code)
         *why = no;
     else
-        amp_fail(why, AMP_NOPERM, "not_operator",
+        amp_fail(why, AMP_NOPERM, not_operator,
                  "%.100s is not in hitl.operators of the configuration",
                  who->by == AMP_KNOWN_BY_KEY ? who->principal : name);
     return 0;
@@ -272,8 +274,8 @@ int amp_operators_is(const struct amp_operators *o, const struct amp_answerer *w
             return 1;
     if (!o || o->n_operators == 0)
         return 1;
-    amp_fail(why, AMP_NOPERM, "not_operator",
-             "%.100s is not in hitl.operators of the configuration", who->name);
+    amp_fail(why, AMP_NOPERM, not_operator, "%.100s is not in hitl.operators of the configuration",
+             who->name);
     return 0;
 }
 
@@ -308,7 +310,7 @@ int amp_operators_signed(const struct amp_operators *o, const struct amp_matter 
     if (*no.code)
         *why = no;
     else
-        amp_fail(why, AMP_NOPERM, "not_operator",
+        amp_fail(why, AMP_NOPERM, not_operator,
                  "%.100s is not in hitl.operators of the configuration", principal);
     why->status = AMP_NO;
     return 0;
@@ -370,7 +372,7 @@ enum amp_votes_end amp_votes_add(const struct amp_quorum *a, const struct amp_vo
         if (!person_is_same(&v[i], added))
             continue;
         if (count->replaces || v[i].against || !added->against) {
-            amp_fail(why, AMP_NO, "duplicate_vote",
+            amp_fail(why, AMP_NO, duplicate_vote,
                      "%.*s has answered this question (%.*s); %u different persons have to agree",
                      AMP_CLIP(added->person, 100), AMP_CLIP(v[i].action, 100), a->need);
             return AMP_VOTES_REFUSED;

@@ -8,6 +8,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "hitl/escalation.h"
 
 #define TOKEN_BYTES 32
@@ -45,7 +46,7 @@ struct hash {
 
 static int random_ready(struct amp_error *err)
 {
-    return sodium_init() < 0 ? amp_fail(err, AMP_INTERNAL, "no_random", "libsodium does not start")
+    return sodium_init() < 0 ? amp_fail(err, AMP_INTERNAL, no_random, "libsodium does not start")
                              : 0;
 }
 
@@ -90,7 +91,7 @@ static int token_read(struct amp_span token, struct hash *out, struct amp_error 
         token_hash(secret, out);
     sodium_memzero(secret, sizeof secret);
     sodium_memzero(again, sizeof again);
-    return good ? 0 : amp_fail(err, AMP_NO, "token_malformed", "not a token for an answer");
+    return good ? 0 : amp_fail(err, AMP_NO, token_malformed, "not a token for an answer");
 }
 
 enum step { STEP_MAKE, STEP_NOTE, STEP_USE, STEP_DONE, STEP_RETURN };
@@ -126,11 +127,11 @@ static int record_read(const struct amp_store_rec *now, const struct hash *h, st
                        struct record *out, struct amp_error *err)
 {
     if (!now->found)
-        return amp_fail(err, AMP_NO, "token_unknown", "the token was not made here");
+        return amp_fail(err, AMP_NO, token_unknown, "the token was not made here");
     if (amp_rec_parse(&record_rec, now->json, mem, out, err) < 0)
         return -1;
     if (out->proof.n != 2 * PROOF_BYTES || sodium_memcmp(out->proof.p, h->proof, out->proof.n) != 0)
-        return amp_fail(err, AMP_NO, "token_unknown", "the token was not made here");
+        return amp_fail(err, AMP_NO, token_unknown, "the token was not made here");
     return 0;
 }
 
@@ -171,9 +172,9 @@ static int record_check(const struct amp_store_rec *now, const struct record *r,
 {
     if (!amp_span_is(now->state, STATE_OPEN) &&
         !(abandoned && amp_span_is(now->state, STATE_USING)))
-        return amp_fail(err, AMP_NO, "token_replayed", "the token was used before");
+        return amp_fail(err, AMP_NO, token_replayed, "the token was used before");
     if (r->expires_ms <= now_ms)
-        return amp_fail(err, AMP_NO, "token_expired", "the token has expired");
+        return amp_fail(err, AMP_NO, token_expired, "the token has expired");
     return 0;
 }
 
@@ -186,7 +187,7 @@ static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     bool again = now->found && c->abandoned && amp_span_is(now->state, STATE_USING);
 
     if (notes && now->found && !again)
-        return amp_fail(err, AMP_NO, "answer_replayed", "this answer was used before");
+        return amp_fail(err, AMP_NO, answer_replayed, "this answer was used before");
     if (!notes) {
         if (record_read(now, c->hash, &c->mem, &c->rec, err) < 0)
             return -1;

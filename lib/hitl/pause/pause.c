@@ -7,6 +7,8 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
+
 #define RECORD_MAX ((size_t)1 << 20)
 #define ACTOR      "hitl-prompt"
 
@@ -161,7 +163,7 @@ static int pause_add(struct change *u, struct stored *rec, struct amp_error *err
         if (is_of(&rec->list[i], u->p))
             return 1;
     if (rec->n_list == AMP_PAUSES_MAX)
-        return amp_fail(err, AMP_NO, "pause_limit",
+        return amp_fail(err, AMP_NO, pause_limit,
                         "%d tasks and agents are suspended (the limit); use --all", AMP_PAUSES_MAX);
     rec->list[rec->n_list++] = *u->p;
     u->n = 1;
@@ -191,7 +193,7 @@ static int on_change(void *ctx, const struct amp_store_rec *now, struct amp_stor
 
     u->n = 0;
     if (at < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "the suspensions have an unknown state");
+        return amp_fail(err, AMP_DATAERR, bad_record, "the suspensions have an unknown state");
     if (amp_rec_parse(&stored_rec, now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err) < 0)
         return -1;
     int rc = u->resume ? pause_remove(u, &rec) : pause_add(u, &rec, err);
@@ -201,7 +203,7 @@ static int on_change(void *ctx, const struct amp_store_rec *now, struct amp_stor
                      err) < 0)
         return -1;
     if (!(r.effects & (u->resume ? AMP_PAUSE_DO_RELEASE : AMP_PAUSE_DO_STOP)))
-        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "pause: the list must not change");
+        return amp_fail(err, AMP_INTERNAL, machine_unsound, "pause: the list must not change");
     rec.last = *u->p;
     c->event = amp_pause_fsm.events[event].name;
     c->to = amp_pause_fsm.states[r.to].name;
@@ -217,10 +219,10 @@ static int change_make(struct amp_store *s, struct change *u, struct amp_error *
     enum amp_store_outcome outcome;
 
     if (u->p->name.n > AMP_PAUSE_NAME_MAX || (u->p->name.n == 0) != (u->p->scope == AMP_PAUSE_ALL))
-        return amp_fail(err, AMP_DATAERR, "bad_name", "a task or an agent of 1 to %d bytes",
+        return amp_fail(err, AMP_DATAERR, bad_name, "a task or an agent of 1 to %d bytes",
                         AMP_PAUSE_NAME_MAX);
     if (u->p->reason.n > AMP_PAUSE_TEXT_MAX)
-        return amp_fail(err, AMP_DATAERR, "buffer_full", "the reason is longer than %d bytes",
+        return amp_fail(err, AMP_DATAERR, buffer_full, "the reason is longer than %d bytes",
                         AMP_PAUSE_TEXT_MAX);
     amp_buf_init(&u->mem, AMP_REC_MAX);
     amp_buf_init(&u->json, RECORD_MAX);

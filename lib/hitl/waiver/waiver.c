@@ -6,6 +6,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "record/subject.h"
 
 static const char *const names[] = {
@@ -83,7 +84,7 @@ static int waiver_set(void *rec, struct amp_subject_turn *t, struct amp_error *e
     const struct amp_waiver *o = g->waiver;
 
     if (t->now->found)
-        return amp_fail(err, AMP_NO, "already_decided", "the override %.*s was given before",
+        return amp_fail(err, AMP_NO, already_decided, "the override %.*s was given before",
                         AMP_CLIP(o->id, 40));
     *(struct amp_waiver *)rec = *o;
     t->change->event = "override";
@@ -106,10 +107,10 @@ int amp_waiver_record(struct amp_store *s, const struct amp_waiver *o, int64_t k
         .key = AMP_KEY(waivers.kind, o->id), .with = &g, .actor = actor};
 
     if (o->why.n == 0 || o->why.n > AMP_WAIVER_TEXT_MAX)
-        return amp_fail(err, AMP_DATAERR, "buffer_full", "the reason has %zu bytes (1 to %d)",
+        return amp_fail(err, AMP_DATAERR, buffer_full, "the reason has %zu bytes (1 to %d)",
                         o->why.n, AMP_WAIVER_TEXT_MAX);
     if (o->until_ms && o->until_ms <= amp_now_ms())
-        return amp_fail(err, AMP_NO, "expired", "the time until which it permits has passed");
+        return amp_fail(err, AMP_NO, expired, "the time until which it permits has passed");
     return amp_subject_step(&waivers, s, &step, NULL, NULL, NULL, err);
 }
 

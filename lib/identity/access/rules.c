@@ -6,6 +6,8 @@
 
 #include <amp/json/tape.h>
 
+#include "base/codes.h"
+
 enum { TYPE, SENDER, RECIPIENT, TOOL, SCOPE, PATTERNS };
 static const char *const pattern_names[PATTERNS] = {"type", "sender", "recipient", "tool", "scope"};
 
@@ -81,7 +83,7 @@ static int pattern_read(const struct amp_tape *t, uint32_t tok, char **out, stru
     if (t->tok[tok].type != AMP_JSON_STRING || t->tok[tok].flags & AMP_TOK_NUL ||
         amp_tok_text(t, tok, &mem, &text, NULL) < 0 || text.n == 0 ||
         text.n > AMP_ACCESS_PATTERN_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_access_rule",
+        return amp_fail(err, AMP_CONFIG, bad_access_rule,
                         "a pattern of an access rule is a string of 1 to %d bytes",
                         AMP_ACCESS_PATTERN_MAX);
     free(*out);
@@ -93,7 +95,7 @@ static int rule_read(const struct amp_tape *t, struct rule *r, struct amp_error 
 {
     bool has_effect = false;
     if (t->tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_CONFIG, "bad_access_rule", "an access rule is an object");
+        return amp_fail(err, AMP_CONFIG, bad_access_rule, "an access rule is an object");
     for (uint32_t key = 1; key < t->tok[0].next; key = t->tok[key + 1].next) {
         int i = member_index(t, key);
         if (i >= 0) {
@@ -102,16 +104,15 @@ static int rule_read(const struct amp_tape *t, struct rule *r, struct amp_error 
             continue;
         }
         if (!amp_tok_is(t, key, AMP_SPAN("effect")))
-            return amp_fail(err, AMP_CONFIG, "bad_access_rule",
+            return amp_fail(err, AMP_CONFIG, bad_access_rule,
                             "an access rule has effect, type, sender, recipient, tool and scope");
         if (effect_read(t, key + 1, &r->effect) < 0)
-            return amp_fail(err, AMP_CONFIG, "bad_access_rule",
+            return amp_fail(err, AMP_CONFIG, bad_access_rule,
                             "the effect of an access rule is allow or deny");
         has_effect = true;
     }
-    return has_effect
-               ? 0
-               : amp_fail(err, AMP_CONFIG, "bad_access_rule", "an access rule has no effect");
+    return has_effect ? 0
+                      : amp_fail(err, AMP_CONFIG, bad_access_rule, "an access rule has no effect");
 }
 
 int amp_access_add(struct amp_access *a, struct amp_span json, struct amp_error *err)
@@ -120,12 +121,12 @@ int amp_access_add(struct amp_access *a, struct amp_span json, struct amp_error 
     struct amp_json_fault fault;
     struct rule r = {0};
     if (a->n == AMP_ACCESS_RULES_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_access_rule", "there are more than %d access rules",
+        return amp_fail(err, AMP_CONFIG, bad_access_rule, "there are more than %d access rules",
                         AMP_ACCESS_RULES_MAX);
     amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, json.p, json.n, &fault) < 0)
-        return amp_json_fail(err, AMP_CONFIG, "bad_access_rule", "an access rule is not JSON",
-                             &fault);
+        return amp_json_fail(err, AMP_CONFIG, AMP_CODE(bad_access_rule),
+                             "an access rule is not JSON", &fault);
     if (rule_read(&t, &r, err) < 0) {
         rule_release(&r);
         return -1;

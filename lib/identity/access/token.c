@@ -78,7 +78,7 @@ int amp_pop_make(struct amp_signer *issuer, const struct amp_pop *t, struct amp_
     for (int i = 0; i < TEXTS; i++)
         if (text_at(&full, i)->n > AMP_TOKEN_TEXT_MAX ||
             (!texts[i].optional && text_at(&full, i)->n == 0))
-            return amp_fail(err, AMP_USAGE, "bad_token", "%s of a token has 1 to %d bytes",
+            return amp_fail(err, AMP_USAGE, bad_token, "%s of a token has 1 to %d bytes",
                             texts[i].name, AMP_TOKEN_TEXT_MAX);
     amp_buf_init(&claims, CLAIMS_MAX);
     amp_buf_init(&text, AMP_TOKEN_MAX);
@@ -87,7 +87,7 @@ int amp_pop_make(struct amp_signer *issuer, const struct amp_pop *t, struct amp_
         amp_signer_sign(issuer, AMP_TOKEN_NAMESPACE, amp_buf_span(&text), value, err) < 0)
         return -1;
     if (!base64_read(amp_span_str(value), sodium_base64_VARIANT_ORIGINAL, sig, sizeof sig, &n))
-        return amp_fail(err, AMP_INTERNAL, "bad_signature", "the signer's signature is not base64");
+        return amp_fail(err, AMP_INTERNAL, bad_signature, "the signer's signature is not base64");
     if (amp_buf_str(&text, ".", err) < 0 ||
         base64_add(&text, (struct amp_span){(const char *)sig, n}, err) < 0)
         return -1;
@@ -98,7 +98,7 @@ int amp_pop_make(struct amp_signer *issuer, const struct amp_pop *t, struct amp_
 
 static int token_malformed(struct amp_error *err, const char *why)
 {
-    return amp_fail(err, AMP_NO, "token_malformed", "the token is malformed: %s", why);
+    return amp_fail(err, AMP_NO, token_malformed, "the token is malformed: %s", why);
 }
 
 /* The signed part, and the signature after the last point. */
@@ -181,7 +181,7 @@ int amp_pop_read(struct amp_span text, struct amp_buf *mem, struct amp_pop *out,
 
 static int token_refuse(struct amp_error *err, const char *code, const char *what)
 {
-    return amp_fail(err, AMP_NO, code, "%s", what);
+    return amp_fail_text(err, AMP_NO, code, "%s", what);
 }
 
 static bool span_differs(struct amp_span want, struct amp_span is)
@@ -206,20 +206,22 @@ int amp_pop_check(struct amp_verifier *v, struct amp_span text, const struct amp
         if (err->status != AMP_NO || amp_code_is(err->code, bad_signature))
             return -1;
         struct amp_error why = *err;
-        return amp_fail(err, AMP_NO, "token_untrusted", "the token's issuer: %s: %s", why.code,
+        return amp_fail(err, AMP_NO, token_untrusted, "the token's issuer: %s: %s", why.code,
                         why.what);
     }
     if (t->exp_ms <= use->now_ms)
-        return token_refuse(err, "token_expired", "the token has expired");
+        return token_refuse(err, AMP_CODE(token_expired), "the token has expired");
     if (t->iat_ms > use->now_ms + use->skew_ms)
-        return token_refuse(err, "token_not_yet_valid", "the token is not valid yet");
+        return token_refuse(err, AMP_CODE(token_not_yet_valid), "the token is not valid yet");
     if (span_differs(use->aud, t->aud))
-        return token_refuse(err, "token_wrong_audience", "the token is for another audience");
+        return token_refuse(err, AMP_CODE(token_wrong_audience),
+                            "the token is for another audience");
     if (span_differs(use->sub, t->sub))
-        return token_refuse(err, "token_wrong_subject", "the token is for another sender");
+        return token_refuse(err, AMP_CODE(token_wrong_subject), "the token is for another sender");
     if (span_differs(use->key, t->cnf))
-        return token_refuse(err, "token_key_mismatch", "the token is bound to another key");
+        return token_refuse(err, AMP_CODE(token_key_mismatch), "the token is bound to another key");
     if (span_differs(use->nonce, t->nonce))
-        return token_refuse(err, "token_nonce_mismatch", "the token answers another challenge");
+        return token_refuse(err, AMP_CODE(token_nonce_mismatch),
+                            "the token answers another challenge");
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "identity/wire.h"
 
 enum {
@@ -24,7 +25,7 @@ enum {
 
 static int agent_broken(struct amp_error *err, const char *why)
 {
-    return amp_fail(err, AMP_UNAVAILABLE, "agent_unavailable", "ssh-agent: %s", why);
+    return amp_fail(err, AMP_UNAVAILABLE, agent_unavailable, "ssh-agent: %s", why);
 }
 
 int identity_agent_connect(const char *socket_path, int *fd, struct amp_error *err)
@@ -37,7 +38,7 @@ int identity_agent_connect(const char *socket_path, int *fd, struct amp_error *e
     memcpy(to.sun_path, socket_path, strlen(socket_path));
     AMP_CLOSE int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (s < 0 || connect(s, (struct sockaddr *)&to, sizeof to) < 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "agent_unavailable",
+        return amp_fail(err, AMP_UNAVAILABLE, agent_unavailable,
                         "cannot connect to ssh-agent at %s: %s", socket_path, strerror(errno));
     *fd = s;
     s = -1;
@@ -70,7 +71,7 @@ static int reply_receive(int fd, struct amp_buf *in, size_t n, int64_t until_ms,
         if (left <= 0)
             return agent_broken(err, "no answer within 120 s");
         if (amp_poll(&p, 1, left, NULL) < 0)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         ssize_t got = recv(fd, in->data + in->len, n - in->len, MSG_DONTWAIT);
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
             return agent_broken(err, "it closed the connection");
@@ -103,7 +104,7 @@ static int agent_ask(int fd, unsigned char type, struct amp_span body, unsigned 
     if (reply_receive(fd, in, 4 + (size_t)n, until, err) < 0)
         return -1;
     if ((unsigned char)in->data[4] != want)
-        return amp_fail(err, AMP_UNAVAILABLE, "agent_refused", "ssh-agent refused the request");
+        return amp_fail(err, AMP_UNAVAILABLE, agent_refused, "ssh-agent refused the request");
     amp_buf_drop(in, 5);
     return 0;
 }
@@ -129,7 +130,7 @@ int identity_agent_find(int fd, struct amp_span fingerprint, struct amp_pubkey *
             return 0;
         }
     }
-    return amp_fail(err, AMP_NO, "key_not_found", "ssh-agent has no key %.*s",
+    return amp_fail(err, AMP_NO, key_not_found, "ssh-agent has no key %.*s",
                     AMP_CLIP(fingerprint, 64));
 }
 

@@ -15,6 +15,7 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/process/process.h"
 
 enum { REQUEST_MAX = 64 << 20, ANSWER_MAX = 4096, ANSWER_MS = 30000 };
@@ -56,7 +57,7 @@ void identity_worker_free(struct identity_worker *w)
 
 static int worker_failed(struct amp_error *err, const char *why)
 {
-    return amp_fail(err, AMP_UNAVAILABLE, "key_worker_failed",
+    return amp_fail(err, AMP_UNAVAILABLE, key_worker_failed,
                     "the signature cannot be verified: key-worker %s", why);
 }
 
@@ -81,7 +82,7 @@ static int worker_wait(struct identity_worker *w, short events, int64_t until_ms
         return worker_failed(err, "gave no answer within 30 s");
     if (amp_poll(&p, 1, left, stop) >= 0 || (errno == EINTR && !(stop && *stop)))
         return 0;
-    return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
 }
 
 static int request_send(struct identity_worker *w, struct amp_span line, int64_t until_ms,
@@ -114,7 +115,7 @@ static int answer_read(struct identity_worker *w, struct amp_span line, struct a
     if (at == AMP_TOK_NONE || !amp_tok_int(&w->tape, at, &q) || (uint64_t)q != w->q)
         return worker_failed(err, "answered another request");
     if (error != AMP_TOK_NONE)
-        return amp_fail(err, AMP_UNAVAILABLE, "key_worker_failed",
+        return amp_fail(err, AMP_UNAVAILABLE, key_worker_failed,
                         "the signature cannot be verified: %.*s",
                         AMP_CLIP(amp_tok_raw(&w->tape, error), 200));
     if (valid == AMP_TOK_NONE)

@@ -9,6 +9,7 @@
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "identity/trust/line.h"
 
 enum { LOCK_WAIT_MS = 10000, REASON_MOST = 200 };
@@ -49,12 +50,12 @@ static int edit_begin(struct edit *e, const char *path, struct amp_error *err)
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0 && errno == ELOOP)
-        return amp_fail(err, AMP_NOPERM, "symbolic_link",
+        return amp_fail(err, AMP_NOPERM, symbolic_link,
                         "%s is a symbolic link; give the path of the file", path);
     if (fd < 0 || fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot read %s", path);
     if (!S_ISREG(st.st_mode))
-        return amp_fail(err, AMP_IOERR, "not_a_file", "%s is not a regular file", path);
+        return amp_fail(err, AMP_IOERR, not_a_file, "%s is not a regular file", path);
     e->mode = st.st_mode & 0777;
     enum amp_read got;
     while ((got = amp_read_more(fd, &e->before, 64 << 10, path, err)) == AMP_READ_BYTES)
@@ -184,7 +185,7 @@ int amp_trust_file_revoke(const char *path, struct amp_span fingerprint, int64_t
     struct amp_span text, one;
     bool earlier = false;
     if (!amp_fingerprint_is(fingerprint))
-        return amp_fail(err, AMP_USAGE, "bad_key", "\"%.*s\" is not a fingerprint (SHA256:…)",
+        return amp_fail(err, AMP_USAGE, bad_key, "\"%.*s\" is not a fingerprint (SHA256:…)",
                         AMP_CLIP(fingerprint, 64));
     amp_buf_init(&name, 8192);
     if (amp_buf_fmt(&name, err, "%s.revoked", path) < 0 || edit_begin(&e, name.data, err) < 0)

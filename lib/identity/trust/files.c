@@ -12,6 +12,7 @@
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "identity/signature.h"
 #include "identity/trust/line.h"
 
@@ -161,13 +162,13 @@ static int file_text(const struct source *s, const char *path, bool required, st
     if (fd < 0 || fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_CONFIG, "cannot read %s", path);
     if (!S_ISREG(st.st_mode))
-        return amp_fail(err, AMP_CONFIG, "not_a_file", "%s is not a regular file", path);
+        return amp_fail(err, AMP_CONFIG, not_a_file, "%s is not a regular file", path);
     if (st.st_mode & S_IWOTH)
-        return amp_fail(err, AMP_NOPERM, "trust_permissions",
+        return amp_fail(err, AMP_NOPERM, trust_permissions,
                         "any user may write %s (mode %04o): chmod o-w", path,
                         (unsigned)st.st_mode & 07777);
     if (st.st_size > AMP_TRUST_FILE_MAX)
-        return amp_fail(err, AMP_CONFIG, "file_too_large", "%s is larger than 16 MiB", path);
+        return amp_fail(err, AMP_CONFIG, file_too_large, "%s is larger than 16 MiB", path);
     enum amp_read got;
     while ((got = amp_read_more(fd, out, 64 << 10, path, err)) == AMP_READ_BYTES)
         ;
@@ -208,8 +209,9 @@ static int revocations_read(struct amp_trust *t, struct contents *c, const char 
             break;
         case TRUST_LINE_BAD:
             /* Ignoring it could accept a key that was revoked. */
-            finding_report(t, path, n, "bad_revocation", "expected: FINGERPRINT TIME [REASON]");
-            return amp_fail(err, AMP_CONFIG, "bad_revocation",
+            finding_report(t, path, n, AMP_CODE(bad_revocation),
+                           "expected: FINGERPRINT TIME [REASON]");
+            return amp_fail(err, AMP_CONFIG, bad_revocation,
                             "%s:%u: malformed revocation (expected: FINGERPRINT TIME [REASON])",
                             path, n);
         }
@@ -225,7 +227,7 @@ static int entry_add(struct contents *c, const struct source *s, const struct tr
         struct entry *v = cap <= ENTRIES_MAX ? realloc(c->entry, cap * sizeof *v) : NULL;
         if (!v)
             return cap > ENTRIES_MAX
-                       ? amp_fail(err, AMP_CONFIG, "too_many", "%s: too many lines", s->path)
+                       ? amp_fail(err, AMP_CONFIG, too_many, "%s: too many lines", s->path)
                        : amp_fail_memory(err);
         c->entry = v;
         c->cap = cap;
@@ -331,7 +333,7 @@ int amp_trust_add(struct amp_trust *t, const char *path, bool local, bool requir
                   struct amp_error *err)
 {
     if (t->n == FILES_MAX)
-        return amp_fail(err, AMP_CONFIG, "too_many", "more than 8 files of allowed signers");
+        return amp_fail(err, AMP_CONFIG, too_many, "more than 8 files of allowed signers");
     AMP_BUF struct amp_buf revoked = {0};
     amp_buf_init(&revoked, 8192);
     if (amp_buf_fmt(&revoked, err, "%s.revoked", path) < 0)
@@ -418,20 +420,20 @@ static int find_failed(enum obstacle o, const struct amp_trust_entry *e, struct 
     switch (o) {
     case REVOKED:
         amp_time_format(e->revoked_ms, from);
-        return amp_fail(err, AMP_NO, "key_revoked", "the key %s is revoked from %s on",
+        return amp_fail(err, AMP_NO, key_revoked, "the key %s is revoked from %s on",
                         e->key->fingerprint, from);
     case OUT_OF_TIME:
-        return amp_fail(err, AMP_NO, "key_expired",
+        return amp_fail(err, AMP_NO, key_expired,
                         "the key %s was not valid at the time of the signature (%s:%u)",
                         e->key->fingerprint, e->path, e->line);
     case OTHER_SENDER:
-        return amp_fail(err, AMP_NO, "bad_sender", "the key %s of %.*s may not speak for \"%.*s\"",
+        return amp_fail(err, AMP_NO, bad_sender, "the key %s of %.*s may not speak for \"%.*s\"",
                         e->key->fingerprint, AMP_CLIP(e->principals, 80), AMP_CLIP(who, 80));
     case OTHER_NAMESPACE:
-        return amp_fail(err, AMP_NO, "unknown_key", "the key %s is not for messages (%s:%u)",
+        return amp_fail(err, AMP_NO, unknown_key, "the key %s is not for messages (%s:%u)",
                         e->key->fingerprint, e->path, e->line);
     default:
-        return amp_fail(err, AMP_NO, "unknown_key", "no trusted key has the fingerprint %.*s",
+        return amp_fail(err, AMP_NO, unknown_key, "no trusted key has the fingerprint %.*s",
                         AMP_CLIP(key, 64));
     }
 }

@@ -8,6 +8,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
+
 enum { PRINCIPALS_MOST = 1023 }; /* OpenSSH matches no longer pattern */
 
 static bool is_blank(char c)
@@ -133,7 +135,7 @@ static int time_write(const char *name, int64_t s, bool *some, struct amp_buf *o
     if (s <= 0)
         return 0;
     if (!gmtime_r(&t, &tm) || strftime(text, sizeof text, "%Y%m%d%H%M%SZ", &tm) != 15)
-        return amp_fail(err, AMP_USAGE, "bad_time", "the time is out of range");
+        return amp_fail(err, AMP_USAGE, bad_time, "the time is out of range");
     const char *comma = *some ? "," : "";
     *some = true;
     return amp_buf_fmt(out, err, "%s%s=\"%s\"", comma, name, text);
@@ -191,30 +193,30 @@ static enum trust_line_is options_read(struct amp_span in, struct trust_line *ou
         static const char ca[] = "cert-authority";
         int taken = 0;
         if (in.n >= sizeof ca - 1 && !strncasecmp(in.p, ca, sizeof ca - 1))
-            return line_bad(out, "cert_authority", "certificates are not supported");
+            return line_bad(out, AMP_CODE(cert_authority), "certificates are not supported");
         for (size_t i = 0; i < 3 && taken == 0; i++)
             taken = option_take(&in, options[i].name, options[i].value);
         if (taken <= 0)
-            return line_bad(out, "bad_option",
+            return line_bad(out, AMP_CODE(bad_option),
                             "unknown, repeated or malformed option (expected namespaces=\"…\", "
                             "valid-after=\"…\" or valid-before=\"…\")");
         if (in.n == 0)
             break;
         if (in.p[0] != ',' || in.n == 1)
-            return line_bad(out, "bad_option", "options are separated by commas");
+            return line_bad(out, AMP_CODE(bad_option), "options are separated by commas");
         in.p++;
         in.n--;
     }
     if (ns.p && ns.n == 0)
-        return line_bad(out, "bad_option", "namespaces is empty");
+        return line_bad(out, AMP_CODE(bad_option), "namespaces is empty");
     out->namespaces = ns.p ? ns : (struct amp_span){"", 0};
     if ((after.p && !time_read(after, &out->valid_after_s)) ||
         (before.p && !time_read(before, &out->valid_before_s)))
-        return line_bad(out, "bad_option",
+        return line_bad(out, AMP_CODE(bad_option),
                         "the time is malformed (expected YYYYMMDD, YYYYMMDDHHMM or "
                         "YYYYMMDDHHMMSS, with Z for UTC)");
     if (after.p && before.p && out->valid_before_s <= out->valid_after_s)
-        return line_bad(out, "bad_option", "valid-before is not after valid-after");
+        return line_bad(out, AMP_CODE(bad_option), "valid-before is not after valid-after");
     return TRUST_LINE_ENTRY;
 }
 
@@ -246,12 +248,12 @@ enum trust_line_is identity_trust_line(struct amp_span line, struct trust_line *
     if (line.n == 0 || line.p[0] == '#')
         return TRUST_LINE_EMPTY;
     if (memchr(line.p, '\0', line.n))
-        return line_bad(out, "bad_line", "the line has a NUL");
+        return line_bad(out, AMP_CODE(bad_line), "the line has a NUL");
     struct amp_span rest = line;
     if (line.p[0] == '"') {
         const char *to = memchr(line.p + 1, '"', line.n - 1);
         if (!to)
-            return line_bad(out, "bad_line", "the quote is not closed");
+            return line_bad(out, AMP_CODE(bad_line), "the quote is not closed");
         out->principals = (struct amp_span){line.p + 1, (size_t)(to - line.p - 1)};
         rest = (struct amp_span){to + 1, (size_t)(line.p + line.n - to - 1)};
     } else {
@@ -259,12 +261,12 @@ enum trust_line_is identity_trust_line(struct amp_span line, struct trust_line *
         while (n < line.n && !is_blank(line.p[n]) && line.p[n] != '"')
             n++;
         if (n == line.n || line.p[n] == '"')
-            return line_bad(out, "bad_line", "expected: PRINCIPALS [OPTIONS] TYPE BASE64");
+            return line_bad(out, AMP_CODE(bad_line), "expected: PRINCIPALS [OPTIONS] TYPE BASE64");
         out->principals = (struct amp_span){line.p, n};
         rest = (struct amp_span){line.p + n, line.n - n};
     }
     if (out->principals.n == 0 || out->principals.n > PRINCIPALS_MOST)
-        return line_bad(out, "bad_line", "a list of principals has 1 to 1023 bytes");
+        return line_bad(out, AMP_CODE(bad_line), "a list of principals has 1 to 1023 bytes");
     rest = blanks_drop(rest);
     if (key_read(rest, out))
         return TRUST_LINE_ENTRY;
@@ -274,13 +276,13 @@ enum trust_line_is identity_trust_line(struct amp_span line, struct trust_line *
     /* Without "=", the first word is a key type rather than an option. */
     if (rest.n == 0 || !memchr(options.p, '=', options.n)) {
         if (options.n >= 14 && !strncasecmp(options.p, "cert-authority", 14))
-            return line_bad(out, "cert_authority", "certificates are not supported");
-        return line_bad(out, "bad_key", out->why);
+            return line_bad(out, AMP_CODE(cert_authority), "certificates are not supported");
+        return line_bad(out, AMP_CODE(bad_key), out->why);
     }
     if (options_read(options, out) == TRUST_LINE_BAD)
         return TRUST_LINE_BAD;
     if (!key_read(rest, out))
-        return line_bad(out, "bad_key", out->why);
+        return line_bad(out, AMP_CODE(bad_key), out->why);
     return TRUST_LINE_ENTRY;
 }
 

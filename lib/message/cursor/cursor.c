@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "message/cursor/gap.h"
 #include "message/cursor/held.h"
 #include "message/cursor/record.h"
@@ -54,7 +55,7 @@ struct step {
 
 static int fence_refuse(const struct amp_cursor *c, struct amp_error *err)
 {
-    return amp_fail(err, AMP_TEMPFAIL, "cursor_fenced",
+    return amp_fail(err, AMP_TEMPFAIL, cursor_fenced,
                     "the cursor of %.100s over %.200s was taken over or moved: start again",
                     c->opt->consumer, c->source);
 }
@@ -138,12 +139,12 @@ static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     }
     if (w->state == AMP_CURSOR_RETIRED)
         return amp_fail(
-            err, AMP_NO, "cursor_retired",
+            err, AMP_NO, cursor_retired,
             "the cursor of %.100s over %.200s is retired: 'amp-ack cursors move' reactivates it",
             opt->consumer, c->source);
     if (!opt->alone && w->rec.holder.n > 0 && !amp_span_is(w->rec.holder, opt->holder) &&
         w->rec.lease_until_ms > w->s.now_ms)
-        return amp_fail(err, AMP_TEMPFAIL, "cursor_leased",
+        return amp_fail(err, AMP_TEMPFAIL, cursor_leased,
                         "%.*s holds the cursor of %.100s over %.200s for another %lld s",
                         (int)w->rec.holder.n, w->rec.holder.p, opt->consumer, c->source,
                         (long long)(w->rec.lease_until_ms - w->s.now_ms + 999) / 1000);

@@ -5,6 +5,7 @@
  * of a holder.
  */
 #include "message/cursor/cursor_fsm.h"
+#include "base/codes.h"
 
 #define S(x)   AMP_CURSOR_##x
 #define E(x)   AMP_CURSOR_EV_##x
@@ -23,7 +24,7 @@
 #define HELD_ROWS(s)                                                                               \
     ROW(s, RENEW, s, 0, EFF(LEASE), NULL),                                                         \
     EXTRA(s, LET_GO, s, 0, EFF(END_LEASE), NULL),                                                  \
-    ROW(s, EXPIRE, EXPIRED, 0, EFF(END_LEASE) | EFF(LAPSE) | EFF(FENCE), "cursor_expired"),                     \
+    ROW(s, EXPIRE, EXPIRED, 0, EFF(END_LEASE) | EFF(LAPSE) | EFF(FENCE), AMP_CODE(cursor_expired)),                     \
     ROW(s, TAKE_OVER, s, 0, TAKEN, NULL),                                                          \
     EXTRA(s, MOVE, ACTIVE, 0, REWOUND, NULL),                                                      \
     EXTRA(s, RETIRE, RETIRED, 0, GONE, NULL)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "message/cursor/cursor_fsm.h"
 #include "message/cursor/gap.h"
@@ -20,7 +21,7 @@ static int record_parse(const struct amp_store_rec *rec, struct amp_buf *mem,
 {
     int st = amp_fsm_state(&amp_cursor_fsm, rec->state);
     if (st < 0)
-        return amp_fail(err, AMP_IOERR, "bad_record", "a cursor in the state \"%.*s\"",
+        return amp_fail(err, AMP_IOERR, bad_record, "a cursor in the state \"%.*s\"",
                         (int)rec->state.n, rec->state.p);
     *state = (uint8_t)st;
     return amp_cursor_rec_read(rec->json, mem, out, err);
@@ -104,10 +105,10 @@ static int edit_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     if (now->found && record_parse(now, &w->mem, &w->rec, &state, err) < 0)
         return -1;
     if (!now->found && w->event == AMP_CURSOR_EV_RETIRE)
-        return amp_fail(err, AMP_NO, "unknown_ref", "%.*s has no cursor over %.*s",
+        return amp_fail(err, AMP_NO, unknown_ref, "%.*s has no cursor over %.*s",
                         (int)e->consumer.n, e->consumer.p, (int)e->source.n, e->source.p);
     if (!e->force && w->rec.holder.n > 0 && w->rec.lease_until_ms > e->now_ms)
-        return amp_fail(err, AMP_NO, "cursor_leased",
+        return amp_fail(err, AMP_NO, cursor_leased,
                         "%.*s holds it for another %lld s: stop it, or fence it with --force",
                         (int)w->rec.holder.n, w->rec.holder.p,
                         (long long)(w->rec.lease_until_ms - e->now_ms + 999) / 1000);

@@ -246,7 +246,7 @@ int amp_dead_find(struct amp_store *s, struct amp_span dead_id, amp_dead_fn fn, 
     if (amp_store_get(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), &rec, err) < 0)
         return -1;
     if (!rec.found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
+        return amp_fail(err, AMP_NO, unknown_ref, "there is no such dead letter");
     EACH e = each_make(fn, ctx, true);
     return each_fn(&e, dead_id, &rec, err) < 0 ? -1 : 0;
 }
@@ -263,13 +263,13 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
 {
     struct work *w = ctx;
     if (!now->found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
+        return amp_fail(err, AMP_NO, unknown_ref, "there is no such dead letter");
     if (amp_span_is(now->state, WITHDRAWN))
-        return amp_fail(err, AMP_NO, "withdrawn", "the message was acknowledged after all");
+        return amp_fail(err, AMP_NO, withdrawn, "the message was acknowledged after all");
     if (!amp_span_is(now->state, DEAD))
-        return amp_fail(err, AMP_NO, "already_requeued", "the letter was requeued already");
+        return amp_fail(err, AMP_NO, already_requeued, "the letter was requeued already");
     if (w->rev != 0 && w->rev != now->rev)
-        return amp_fail(err, AMP_NO, "changed", "the letter failed again since it was selected");
+        return amp_fail(err, AMP_NO, changed, "the letter failed again since it was selected");
     if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
         amp_dead_write_requeue(now->json, w->now_ms, &w->out, err) < 0)
         return -1;
@@ -383,9 +383,9 @@ static int remove_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 {
     struct work *w = ctx;
     if (!now->found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
+        return amp_fail(err, AMP_NO, unknown_ref, "there is no such dead letter");
     if (w->rev != 0 && w->rev != now->rev)
-        return amp_fail(err, AMP_NO, "changed",
+        return amp_fail(err, AMP_NO, changed,
                         "the letter failed again or was requeued since it was selected");
     change->event = w->event;
     change->to = REMOVED;

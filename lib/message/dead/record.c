@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "message/record/record.h"
 
 #define MAX_HISTORY    32
@@ -40,21 +41,21 @@ static enum amp_dead_class class_of(const struct amp_dead_letter *d)
         const char *code;
         enum amp_dead_class class;
     } rows[] = {
-        {"ttl_expired", AMP_DEAD_EXPIRED},
-        {"expired", AMP_DEAD_EXPIRED},
-        {"retries_exhausted", AMP_DEAD_EXHAUSTED},
-        {"ack_timeout", AMP_DEAD_EXHAUSTED},
-        {"unsigned", AMP_DEAD_POLICY},
-        {"permission_denied", AMP_DEAD_TERMINAL},
-        {"oversize_payload", AMP_DEAD_POLICY},
-        {"branch_violation", AMP_DEAD_POLICY},
+        {AMP_CODE(ttl_expired), AMP_DEAD_EXPIRED},
+        {AMP_CODE(expired), AMP_DEAD_EXPIRED},
+        {AMP_CODE(retries_exhausted), AMP_DEAD_EXHAUSTED},
+        {AMP_CODE(ack_timeout), AMP_DEAD_EXHAUSTED},
+        {AMP_CODE(unsigned), AMP_DEAD_POLICY},
+        {AMP_CODE(permission_denied), AMP_DEAD_TERMINAL},
+        {AMP_CODE(oversize_payload), AMP_DEAD_POLICY},
+        {AMP_CODE(branch_violation), AMP_DEAD_POLICY},
         {"not_idempotent", AMP_DEAD_POLICY},
-        {"suspended", AMP_DEAD_POLICY},
-        {"rejected", AMP_DEAD_POLICY},
-        {"kept_back", AMP_DEAD_POLICY},
-        {"no_route", AMP_DEAD_UNDELIVERABLE},
-        {"invalid_targets", AMP_DEAD_UNDELIVERABLE},
-        {"capability_unavailable", AMP_DEAD_UNDELIVERABLE},
+        {AMP_CODE(suspended), AMP_DEAD_POLICY},
+        {AMP_CODE(rejected), AMP_DEAD_POLICY},
+        {AMP_CODE(kept_back), AMP_DEAD_POLICY},
+        {AMP_CODE(no_route), AMP_DEAD_UNDELIVERABLE},
+        {AMP_CODE(invalid_targets), AMP_DEAD_UNDELIVERABLE},
+        {AMP_CODE(capability_unavailable), AMP_DEAD_UNDELIVERABLE},
     };
     for (size_t i = 0; d->final == AMP_DEAD_UNSET && i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].code, d->code) == 0)

@@ -8,6 +8,7 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "message/cursor/cursors.h"
 #include "message/record/record.h"
 
@@ -175,7 +176,7 @@ static int cursor_behind(struct amp_store *s, const char *name, uint64_t *n, str
     int rc =
         amp_cursors_find(s, amp_span_str(name), AMP_SPAN(AMP_LOG_SOURCE), &mem, &rec, &state, err);
     if (rc == 0)
-        return amp_fail(err, AMP_NO, "unknown_ref",
+        return amp_fail(err, AMP_NO, unknown_ref,
                         "%.100s has no cursor over the log: begin with start, or with a frame's "
                         "number",
                         name);
@@ -205,7 +206,7 @@ int amp_recorded_position(struct amp_store *s, const char *text, uint64_t *n, st
     if (*n >= first)
         return 0;
     return amp_fail(
-        err, AMP_NO, "cursor_expired",
+        err, AMP_NO, cursor_expired,
         "frame %llu was removed, the log begins at %llu: --from start reads from there%s%s",
         (unsigned long long)*n, (unsigned long long)first,
         name ? ", and moves the cursor with --cursor " : "", name ? text : "");

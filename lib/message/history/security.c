@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 const char *const amp_security_kinds[] = {
 #define X(name) #name,
     AMP_SECURITY_KINDS(X)
@@ -15,27 +17,27 @@ static const struct {
     const char *code;
     enum amp_security_kind kind;
 } codes[] = {
-    {"bad_sender", AMP_SECURITY_sender},
-    {"role_mismatch", AMP_SECURITY_sender},
-    {"unproven_claim", AMP_SECURITY_sender},
-    {"permission_denied", AMP_SECURITY_person},
-    {"unsigned", AMP_SECURITY_signature},
-    {"bad_signature", AMP_SECURITY_signature},
-    {"bad_signature_time", AMP_SECURITY_signature},
-    {"unknown_key", AMP_SECURITY_key},
+    {AMP_CODE(bad_sender), AMP_SECURITY_sender},
+    {AMP_CODE(role_mismatch), AMP_SECURITY_sender},
+    {AMP_CODE(unproven_claim), AMP_SECURITY_sender},
+    {AMP_CODE(permission_denied), AMP_SECURITY_person},
+    {AMP_CODE(unsigned), AMP_SECURITY_signature},
+    {AMP_CODE(bad_signature), AMP_SECURITY_signature},
+    {AMP_CODE(bad_signature_time), AMP_SECURITY_signature},
+    {AMP_CODE(unknown_key), AMP_SECURITY_key},
     {"key_", AMP_SECURITY_key},
     {"access_", AMP_SECURITY_access},
     {"token_", AMP_SECURITY_token},
     {"unsigned_network", AMP_SECURITY_network},
     {"egress_", AMP_SECURITY_network},
-    {"confinement_unavailable", AMP_SECURITY_confinement},
-    {"not_confined", AMP_SECURITY_confinement},
-    {"quarantine_refused", AMP_SECURITY_confinement},
-    {"quarantine_limit", AMP_SECURITY_confinement},
-    {"branch_violation", AMP_SECURITY_confinement},
-    {"path_reserved", AMP_SECURITY_confinement},
-    {"log_tampered", AMP_SECURITY_log},
-    {"log_damaged", AMP_SECURITY_log},
+    {AMP_CODE(confinement_unavailable), AMP_SECURITY_confinement},
+    {AMP_CODE(not_confined), AMP_SECURITY_confinement},
+    {AMP_CODE(quarantine_refused), AMP_SECURITY_confinement},
+    {AMP_CODE(quarantine_limit), AMP_SECURITY_confinement},
+    {AMP_CODE(branch_violation), AMP_SECURITY_confinement},
+    {AMP_CODE(path_reserved), AMP_SECURITY_confinement},
+    {AMP_CODE(log_tampered), AMP_SECURITY_log},
+    {AMP_CODE(log_damaged), AMP_SECURITY_log},
 };
 
 /* The kind of a code; AMP_SECURITY_COUNT: it is not of a security event. */
@@ -128,7 +130,7 @@ int amp_security_frame(struct amp_security_reader *r, struct amp_span frame,
     if (member_read(r, 0, "at", &e.at, err) < 0 || member_read(r, 0, "actor", &e.tool, err) < 0)
         return -1;
     if (e.kind == AMP_SECURITY_log) {
-        e.code = AMP_SPAN("log_repaired");
+        e.code = AMP_CODE_SPAN(log_repaired);
         rc = member_read(r, 0, "note", &e.what, err);
     } else {
         if (member_read(r, 0, "key", &key, err) < 0 || member_read(r, 0, "event", &e.what, err) < 0)

@@ -33,7 +33,7 @@ static int path_of(const char *dir, struct amp_span agent, const char *tail, cha
     }
     int n = snprintf(out, PATH_LONGEST, "%s/run/inbox.%s.%s", dir, name, tail);
     if (n < 0 || n >= PATH_LONGEST)
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long",
+        return amp_fail(err, AMP_CANTCREAT, path_too_long,
                         "the state directory's path is too long");
     return 0;
 }
@@ -71,7 +71,7 @@ int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, i
             *err = e;
         return -1;
     }
-    return amp_fail(err, AMP_TEMPFAIL, "inbox_busy",
+    return amp_fail(err, AMP_TEMPFAIL, inbox_busy,
                     "another process hands over the messages of %.*s (--wait waits until it ends)",
                     (int)agent.n, agent.p);
 }
@@ -99,7 +99,7 @@ int amp_inbox_bell_open(const char *dir, struct amp_span agent, int *fd, struct 
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
     if (fstat(f, &st) < 0 || !S_ISFIFO(st.st_mode)) {
         close(f);
-        return amp_fail(err, AMP_CANTCREAT, "not_a_fifo", "%s is not a FIFO", path);
+        return amp_fail(err, AMP_CANTCREAT, not_a_fifo, "%s is not a FIFO", path);
     }
     *fd = f;
     return 0;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "message/dead/dead.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
@@ -172,8 +173,7 @@ int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_spa
         amp_inbox_line(s, &k, &d, &mem, &r.line, err) < 0)
         return -1;
     if (d.state != AMP_INBOX_OFFERED)
-        return amp_fail(err, AMP_NO, "unknown_ref", "%.*s is not being handed over", (int)id.n,
-                        id.p);
+        return amp_fail(err, AMP_NO, unknown_ref, "%.*s is not being handed over", (int)id.n, id.p);
     return amp_inbox_end(s, &k, &r, AMP_INBOX_EV_GIVE_UP, err);
 }
 
@@ -206,7 +206,7 @@ static int place_sweep(struct sweeping *sw, struct amp_span agent, struct amp_in
     AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX}, mem = {.max = AMP_RECORD_MAX};
     struct amp_inbox_refusal r = {.agent = agent,
                                   .id = p->id,
-                                  .code = "ttl_expired",
+                                  .code = AMP_CODE(ttl_expired),
                                   .why = AMP_INBOX_EXPIRED_WHY,
                                   .actor = sw->actor,
                                   .now_ms = sw->now_ms};

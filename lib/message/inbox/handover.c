@@ -147,7 +147,7 @@ static int place_try(struct offering *o, const struct amp_inbox_place *place, st
         struct amp_inbox_refusal r = {.agent = o->agent,
                                       .id = k.id,
                                       .line = line,
-                                      .code = "ttl_expired",
+                                      .code = AMP_CODE(ttl_expired),
                                       .why = AMP_INBOX_EXPIRED_WHY,
                                       .actor = o->turn->actor,
                                       .now_ms = o->now_ms};
@@ -328,8 +328,8 @@ static int delivery_return(struct amp_store *s, struct amp_span agent,
     if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0)
         return -1;
     if (d.state == AMP_INBOX_ABSENT)
-        return amp_fail(err, AMP_NO, "unknown_ref", "%.*s has no message %.*s", (int)agent.n,
-                        agent.p, (int)k->id.n, k->id.p);
+        return amp_fail(err, AMP_NO, unknown_ref, "%.*s has no message %.*s", (int)agent.n, agent.p,
+                        (int)k->id.n, k->id.p);
     if (amp_fsm_step(&amp_inbox_fsm, d.state, step.event, 0, &r, err) < 0)
         return -1;
     struct amp_inbox_place p = {

@@ -3,6 +3,7 @@
  * a crash it may have arrived. READ is final, unless a person requeues a dead letter or returns the
  * message because the work was not done.
  */
+#include "base/codes.h"
 #include "message/inbox/inbox.h"
 
 static const struct amp_fsm_name states[] = {AMP_INBOX_STATES(AMP_FSM_NAMES)};
@@ -21,20 +22,20 @@ static const struct amp_fsm_row rows[] = {
     ROW(ABSENT, PUT, WAITING, D(PLACE), NULL),
     /* It has a place, but a crash came before the delivery was recorded. */
     ROW(ABSENT, OFFER, OFFERED, 0, NULL),
-    ROW(ABSENT, EXPIRE, FAILED, D(DROP), "ttl_expired"),
-    ROW(ABSENT, SUPERSEDE, FAILED, D(DROP), "superseded"),
+    ROW(ABSENT, EXPIRE, FAILED, D(DROP), AMP_CODE(ttl_expired)),
+    ROW(ABSENT, SUPERSEDE, FAILED, D(DROP), AMP_CODE(superseded)),
 
     ROW(WAITING, PUT, WAITING, 0, NULL),
     ROW(WAITING, OFFER, OFFERED, 0, NULL),
-    ROW(WAITING, EXPIRE, FAILED, D(DROP), "ttl_expired"),
-    ROW(WAITING, SUPERSEDE, FAILED, D(DROP), "superseded"),
+    ROW(WAITING, EXPIRE, FAILED, D(DROP), AMP_CODE(ttl_expired)),
+    ROW(WAITING, SUPERSEDE, FAILED, D(DROP), AMP_CODE(superseded)),
 
     ROW(OFFERED, PUT, OFFERED, 0, NULL),
     ROW(OFFERED, OFFER, OFFERED, D(REDELIVER), NULL),
     ROW(OFFERED, READ, READ, D(DROP), NULL),
-    ROW(OFFERED, EXPIRE, FAILED, D(DROP), "ttl_expired"),
+    ROW(OFFERED, EXPIRE, FAILED, D(DROP), AMP_CODE(ttl_expired)),
     /* The process that handed it over died, and another agent took another attempt. */
-    ROW(OFFERED, SUPERSEDE, FAILED, D(DROP), "superseded"),
+    ROW(OFFERED, SUPERSEDE, FAILED, D(DROP), AMP_CODE(superseded)),
     ROW(OFFERED, GIVE_UP, FAILED, D(DROP), NULL),
 
     ROW(READ, PUT, READ, 0, NULL),

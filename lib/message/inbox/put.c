@@ -24,7 +24,7 @@ int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err)
         fine = (unsigned char)agent.p[i] >= 0x20 && agent.p[i] != 0x7f;
     if (fine)
         return 0;
-    return amp_fail(err, AMP_NO, "bad_agent",
+    return amp_fail(err, AMP_NO, bad_agent,
                     "an agent's name has 1 to %d bytes and no control characters",
                     AMP_INBOX_AGENT_MAX);
 }
@@ -35,7 +35,7 @@ int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox
     if (amp_inbox_agent_check(agent, err) < 0)
         return -1;
     if (id.n == 0)
-        return amp_fail(err, AMP_NO, "unknown_ref", "an inbox has no message of that id");
+        return amp_fail(err, AMP_NO, unknown_ref, "an inbox has no message of that id");
     out->key = AMP_KEY_NAMED(AMP_INBOX_KIND, agent, id);
     out->id = id;
     return 0;
@@ -77,21 +77,21 @@ static int place_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
     for (uint32_t i = 0; i < b->n_waiting; i++)
         of_sender += p->place.by != 0 && b->waiting[i].by == p->place.by;
     if (p->of_sender > 0 && of_sender >= p->of_sender)
-        return amp_fail(err, AMP_NO, "producer_full",
+        return amp_fail(err, AMP_NO, producer_full,
                         "%lld messages of its sender wait in the inbox of %.*s (the limit)",
                         (long long)of_sender, (int)b->agent.n, b->agent.p);
     p->place.round = round_of(b, p);
     bool urgent = p->place.lane == AMP_LANE_PRIVILEGED;
     int64_t most = p->bound + (urgent ? p->urgent : 0);
     if (b->n_waiting >= most)
-        return amp_fail(err, AMP_NO, "buffer_full",
+        return amp_fail(err, AMP_NO, buffer_full,
                         "the inbox of %.*s is full: %u %s, the limit is %lld%s", (int)b->agent.n,
                         b->agent.p, b->n_waiting,
                         b->n_waiting == 1 ? "message waits" : "messages wait", (long long)most,
                         urgent ? " for urgent ones" : "");
     if (p->credits > 0 && b->n_waiting + b->n_open >= p->credits)
         return amp_fail(
-            err, AMP_NO, "buffer_full",
+            err, AMP_NO, buffer_full,
             "%.*s has no credit left: %u waiting and %u unfinished messages (limit %lld)",
             (int)b->agent.n, b->agent.p, b->n_waiting, b->n_open, (long long)p->credits);
     b->waiting[b->n_waiting++] = p->place;

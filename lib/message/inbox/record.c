@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 /* ---- the buffer ---- */
 
 #define PLACE(as, key, member) AMP_REC(as, struct amp_inbox_place, key, member)
@@ -154,7 +156,7 @@ static int delivery_read(const struct amp_store_rec *rec, struct amp_buf *mem,
 {
     int state = amp_fsm_state(&amp_inbox_fsm, rec->state);
     if (state < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_record", "unknown inbox state \"%.*s\"",
+        return amp_fail(err, AMP_INTERNAL, bad_record, "unknown inbox state \"%.*s\"",
                         (int)rec->state.n, rec->state.p);
     if (amp_rec_parse(&delivery_rec, rec->json, mem, out, err) < 0)
         return -1;

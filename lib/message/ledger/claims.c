@@ -131,10 +131,10 @@ int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
         return -1;
     return n.known || n.n < most
                ? 0
-               : amp_fail(err, AMP_NO, amp_terms_denial(t, AMP_WORK_FULL),
-                          "%s has accepted %lld tasks that have not ended (the limit, "
-                          "runtime.max_claims, is %lld)",
-                          agent, (long long)n.n, (long long)most);
+               : amp_fail_text(err, AMP_NO, amp_terms_denial(t, AMP_WORK_FULL),
+                               "%s has accepted %lld tasks that have not ended (the limit, "
+                               "runtime.max_claims, is %lld)",
+                               agent, (long long)n.n, (long long)most);
 }
 
 /* ---- recording ---- */

@@ -68,11 +68,11 @@ int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
     const char *code = amp_terms_denial(amp_delivery_terms(r), verdict);
     struct amp_span owner = claim.is_claimed ? r->holder : r->to;
     if (verdict == AMP_WORK_NOT_ACCEPTED)
-        return amp_fail(err, AMP_NO, code,
-                        "no agent has accepted %.*s: its end reported by %s is refused",
-                        AMP_CLIP(id, 200), c->by);
-    return amp_fail(err, AMP_NO, code, "%.*s holds the work, not %s: outcome of %.*s refused",
-                    AMP_CLIP(owner, 100), c->by, AMP_CLIP(id, 200));
+        return amp_fail_text(err, AMP_NO, code,
+                             "no agent has accepted %.*s: its end reported by %s is refused",
+                             AMP_CLIP(id, 200), c->by);
+    return amp_fail_text(err, AMP_NO, code, "%.*s holds the work, not %s: outcome of %.*s refused",
+                         AMP_CLIP(owner, 100), c->by, AMP_CLIP(id, 200));
 }
 
 bool amp_holder_denied(const struct amp_error *e)

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 static const uint8_t stage_events[] = {
     [AMP_STAGE_RECEIVED] = AMP_DELIVERY_EV_ACK_RECEIVED,
     [AMP_STAGE_READ] = AMP_DELIVERY_EV_ACK_READ,
@@ -58,7 +60,7 @@ static void work_release(struct work *w)
 
 static int unknown_fail(struct amp_error *err)
 {
-    return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
+    return amp_fail(err, AMP_NO, unknown_ref, "the ledger has no message of that id");
 }
 
 static int record_load(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
@@ -133,7 +135,7 @@ static int bytes_check(const struct work *w, struct amp_error *err)
         same = was_assigned(w->rec.line, v, err);
     if (same != 0)
         return same < 0 ? -1 : 0;
-    return amp_fail(err, AMP_NO, "duplicate_msg_id", "another message already has the id %.*s",
+    return amp_fail(err, AMP_NO, duplicate_msg_id, "another message already has the id %.*s",
                     (int)v->id.n, v->id.p);
 }
 
@@ -197,7 +199,7 @@ int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
 {
     enum amp_store_outcome how;
     if (v->id.n == 0)
-        return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
+        return amp_fail(err, AMP_NO, missing_field, "a message without an id is not recorded");
     WORK w = work_make(now_ms);
     w.view = v;
     w.former = former;
@@ -469,7 +471,7 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
 {
     *changes = (struct amp_message_changes){.withdraw = a->has_letter};
     if (id.n == 0)
-        return amp_fail(err, AMP_NO, "unknown_ref", "the acknowledgement names no id");
+        return amp_fail(err, AMP_NO, unknown_ref, "the acknowledgement names no id");
     WORK w = answer_make(id, a, now_ms);
     w.changes = changes;
     int rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, ack_fn, &w, NULL, err);

@@ -5,6 +5,7 @@
 
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "protocol/terms.h"
 
 #define YEAR_MS INT64_C(31536000000)
@@ -26,7 +27,7 @@ int amp_timeouts_set_ack(void *arg, const char *text, struct amp_error *err)
     enum amp_protocol p = amp_protocol_find(name);
     (void)arg;
     if (!eq || !amp_terms_of(p)->acknowledges)
-        return amp_fail(err, AMP_USAGE, "bad_protocol",
+        return amp_fail(err, AMP_USAGE, bad_protocol,
                         "expected amp=TIME, sw4rm=TIME or rtp=TIME, not '%.100s'", text);
     return amp_num_duration(amp_span_str(eq + 1), 1, YEAR_MS, &set.ack_timeout_ms[p], err);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/codes.h"
 #include "message/record/forget.h"
 #include "message/record/operation_key.h"
 #include "message/record/record.h"
@@ -143,9 +144,10 @@ static void work_release(struct work *w)
 /* Codes of refusals before any work, after which another attempt may succeed. */
 static bool is_passing(struct amp_span code)
 {
-    static const char *const codes[] = {"buffer_full",           "no_route",   "agent_unavailable",
-                                        "agent_shutdown",        "overloaded", "ack_timeout",
-                                        "capability_unavailable"};
+    static const char *const codes[] = {
+        AMP_CODE(buffer_full),           AMP_CODE(no_route), AMP_CODE(agent_unavailable),
+        AMP_CODE(agent_shutdown),        "overloaded",       AMP_CODE(ack_timeout),
+        AMP_CODE(capability_unavailable)};
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (code.n == strlen(codes[i]) && strncasecmp(code.p, codes[i], code.n) == 0)
             return true;
@@ -341,7 +343,7 @@ static int attempt_check(struct work *w, struct amp_error *err)
     if (!amp_terms_of(v->protocol)->counts_attempts || !v->has_attempt)
         return 0;
     if (!is_known(w) && v->attempt <= w->op.rec.attempt)
-        return amp_fail(err, AMP_NO, "attempt_not_incremented",
+        return amp_fail(err, AMP_NO, attempt_not_incremented,
                         "attempt %lld of an operation that was already sent as attempt %lld",
                         (long long)v->attempt, (long long)w->op.rec.attempt);
     if (v->attempt > w->op.rec.attempt)
@@ -398,7 +400,7 @@ int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
         if (!w.raced)
             return 0;
     }
-    return amp_fail(err, AMP_TEMPFAIL, "busy", "another process decides on the same operation");
+    return amp_fail(err, AMP_TEMPFAIL, busy, "another process decides on the same operation");
 }
 
 /* After the window the record is removed, unless an attempt is in progress. Open attempts do not

@@ -8,6 +8,7 @@
 #include <amp/base/num.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 
 #define BUDGET_MAX 1000
 #define WAIT_MAX   ((int64_t)7 * 24 * 3600 * 1000)
@@ -48,7 +49,7 @@ static int protocols_parse(struct amp_span *text, int *from, int *to, struct amp
     struct amp_span name = {text->p, (size_t)(eq - text->p)};
     *from = *to = (int)amp_protocol_find(name);
     if (*from == AMP_PROTO_NONE)
-        return amp_fail(err, AMP_USAGE, "bad_protocol",
+        return amp_fail(err, AMP_USAGE, bad_protocol,
                         "%.*s is not one of amp, sw4rm, aop, aof, rtp", (int)name.n, name.p);
     *text = (struct amp_span){eq + 1, text->n - name.n - 1};
     return 0;
@@ -73,8 +74,7 @@ static int waits_parse(struct amp_span t, struct amp_retry_policy *p, struct amp
         const char *comma = memchr(t.p, ',', (size_t)(end - t.p));
         t.n = (size_t)((comma ? comma : end) - t.p);
         if (p->n_list == AMP_RETRY_WAITS_MAX)
-            return amp_fail(err, AMP_USAGE, "bad_backoff", "more than %d waits",
-                            AMP_RETRY_WAITS_MAX);
+            return amp_fail(err, AMP_USAGE, bad_backoff, "more than %d waits", AMP_RETRY_WAITS_MAX);
         if (amp_num_duration(t, 0, WAIT_MAX, &p->list_ms[p->n_list++], err) < 0)
             return -1;
         t.p += t.n;
@@ -119,32 +119,32 @@ enum amp_failure amp_retry_class(struct amp_span code)
         const char *code;
         enum amp_failure class;
     } codes[] = {
-        {"buffer_full", AMP_FAILURE_PASSING},
-        {"rate_limited", AMP_FAILURE_PASSING},
-        {"no_route", AMP_FAILURE_PASSING},
-        {"ack_timeout", AMP_FAILURE_PASSING},
-        {"agent_unavailable", AMP_FAILURE_PASSING},
-        {"agent_shutdown", AMP_FAILURE_PASSING},
-        {"capability_unavailable", AMP_FAILURE_PASSING},
+        {AMP_CODE(buffer_full), AMP_FAILURE_PASSING},
+        {AMP_CODE(rate_limited), AMP_FAILURE_PASSING},
+        {AMP_CODE(no_route), AMP_FAILURE_PASSING},
+        {AMP_CODE(ack_timeout), AMP_FAILURE_PASSING},
+        {AMP_CODE(agent_unavailable), AMP_FAILURE_PASSING},
+        {AMP_CODE(agent_shutdown), AMP_FAILURE_PASSING},
+        {AMP_CODE(capability_unavailable), AMP_FAILURE_PASSING},
         {"overloaded", AMP_FAILURE_PASSING},
-        {"tool_timeout", AMP_FAILURE_PASSING},
-        {"forced_preemption", AMP_FAILURE_PASSING},
-        {"internal_error", AMP_FAILURE_PASSING},
-        {"partial_delivery", AMP_FAILURE_PASSING},
+        {AMP_CODE(tool_timeout), AMP_FAILURE_PASSING},
+        {AMP_CODE(forced_preemption), AMP_FAILURE_PASSING},
+        {AMP_CODE(internal_error), AMP_FAILURE_PASSING},
+        {AMP_CODE(partial_delivery), AMP_FAILURE_PASSING},
         {"transport_error", AMP_FAILURE_PASSING},
-        {"timeout", AMP_FAILURE_PASSING},
-        {"E_TIMEOUT", AMP_FAILURE_PASSING},
-        {"E_HEARTBEAT_FAILURE", AMP_FAILURE_PASSING},
-        {"E_AGENT_NOT_FOUND", AMP_FAILURE_PASSING},
-        {"E_MODEL_UNAVAILABLE", AMP_FAILURE_PASSING},
-        {"E_PROCESS_CRASH", AMP_FAILURE_PASSING},
-        {"E_MALFORMED_RESPONSE", AMP_FAILURE_PASSING},
-        {"E_UNKNOWN", AMP_FAILURE_PASSING},
+        {AMP_CODE(timeout), AMP_FAILURE_PASSING},
+        {AMP_CODE(E_TIMEOUT), AMP_FAILURE_PASSING},
+        {AMP_CODE(E_HEARTBEAT_FAILURE), AMP_FAILURE_PASSING},
+        {AMP_CODE(E_AGENT_NOT_FOUND), AMP_FAILURE_PASSING},
+        {AMP_CODE(E_MODEL_UNAVAILABLE), AMP_FAILURE_PASSING},
+        {AMP_CODE(E_PROCESS_CRASH), AMP_FAILURE_PASSING},
+        {AMP_CODE(E_MALFORMED_RESPONSE), AMP_FAILURE_PASSING},
+        {AMP_CODE(E_UNKNOWN), AMP_FAILURE_PASSING},
         {"redirect", AMP_FAILURE_NONE},
-        {"duplicate_detected", AMP_FAILURE_NONE},
-        {"already_in_progress", AMP_FAILURE_NONE},
-        {"already_completed", AMP_FAILURE_NONE},
-        {"cancelled", AMP_FAILURE_NONE},
+        {AMP_CODE(duplicate_detected), AMP_FAILURE_NONE},
+        {AMP_CODE(already_in_progress), AMP_FAILURE_NONE},
+        {AMP_CODE(already_completed), AMP_FAILURE_NONE},
+        {AMP_CODE(cancelled), AMP_FAILURE_NONE},
     };
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (code.n == strlen(codes[i].code) && strncasecmp(code.p, codes[i].code, code.n) == 0)

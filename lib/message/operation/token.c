@@ -5,14 +5,16 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
+
 #define DIGITS 16
 
 static int part_check(const char *what, struct amp_span part, struct amp_error *err)
 {
     if (part.n == 0)
-        return amp_fail(err, AMP_USAGE, "bad_token_part", "the %s of a token is empty", what);
+        return amp_fail(err, AMP_USAGE, bad_token_part, "the %s of a token is empty", what);
     if (memchr(part.p, '\n', part.n))
-        return amp_fail(err, AMP_USAGE, "bad_token_part", "the %s of a token contains a line feed",
+        return amp_fail(err, AMP_USAGE, bad_token_part, "the %s of a token contains a line feed",
                         what);
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/terms.h"
 
 static const struct amp_rec_field ack_fields[] = {
@@ -161,7 +162,7 @@ int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
     struct amp_message_rec r;
     int state = amp_fsm_state(&amp_delivery_fsm, row->state);
     if (state < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_record", "unknown delivery state \"%.*s\"",
+        return amp_fail(err, AMP_INTERNAL, bad_record, "unknown delivery state \"%.*s\"",
                         (int)row->state.n, row->state.p);
     if (amp_record_read(row->json, mem, &r, err) < 0)
         return -1;

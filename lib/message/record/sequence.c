@@ -2,6 +2,7 @@
 #include "message/record/sequence.h"
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "message/record/record.h"
 
 #define KIND "sequence"
@@ -32,7 +33,7 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     if (now->found && amp_rec_parse(&sequence_rec, now->json, &mem, &r, err) < 0)
         return -1;
     if (r.last > INT64_MAX - w->n)
-        return amp_fail(err, AMP_NO, "sequence_exhausted", "no sequence numbers are left");
+        return amp_fail(err, AMP_NO, sequence_exhausted, "no sequence numbers are left");
     w->first = r.last < w->least ? w->least : r.last + 1;
     r.last = w->first + w->n - 1;
     amp_buf_reset(&w->json);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "message/facts.h"
 #include "message/ledger/awaited.h"
 #include "message/ledger/claims.h"
@@ -201,9 +202,10 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
     if (attempt_ends(t, id, &ends, err) < 0)
         return -1;
     if (rc == 0 && !ends) {
-        amp_fail(&t->denied, AMP_NO, AMP_OUTCOME_UNCONFIRMED,
-                 "the work of %.*s is not done: the outcome does not confirm what was asked for",
-                 AMP_CLIP(id, 200));
+        amp_fail_text(
+            &t->denied, AMP_NO, AMP_OUTCOME_UNCONFIRMED,
+            "the work of %.*s is not done: the outcome does not confirm what was asked for",
+            AMP_CLIP(id, 200));
         return 0;
     }
     if (rc == 0 && t->answer->takes_up)
@@ -328,7 +330,7 @@ static int ack_check(struct amp_store *s, const struct amp_view *v, struct amp_e
         return -1;
     return !r.found || amp_outcome_known(&r)
                ? 0
-               : amp_fail(err, AMP_NO, "outcome_missing",
+               : amp_fail(err, AMP_NO, outcome_missing,
                           "processed, but no reply, task_complete or task_failed is known");
 }
 

@@ -9,12 +9,13 @@
 #ifndef AMP_MESSAGE_SETTLE_OUTCOME_H
 #define AMP_MESSAGE_SETTLE_OUTCOME_H
 
+#include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "message/operation/idempotency.h"
 
 /* The code of a completion that does not confirm what was asked for, such as the version of a skill
  * (Runtime Protocol §7). Its sender is answered, and may complete the work once more. */
-#define AMP_OUTCOME_UNCONFIRMED "version_incompatible"
+#define AMP_OUTCOME_UNCONFIRMED AMP_CODE(version_incompatible)
 
 /* Applies an outcome to the messages in the ledger that it answers: FULFILLED with its payload as
  * the result, or FAILED with its code. A task_accept makes its sender the holder and moves the

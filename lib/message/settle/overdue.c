@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "message/dead/dead.h"
 #include "message/dead/withdraw.h"
 #include "message/facts.h"
@@ -68,7 +69,8 @@ static int silence_warn(struct amp_overdue *o)
 {
     char what[400];
     silence_describe(o, what, sizeof(what));
-    return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", what);
+    return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, AMP_CODE(E_HEARTBEAT_FAILURE),
+                      what);
 }
 
 /* Whether this timeout is not reported: another attempt follows, or a notice of the dead letter.
@@ -125,7 +127,7 @@ static int message_time_out(struct amp_overdue *o)
         return -1;
     o->st.notified = is_notified_later(o);
     return end_commit(o, AMP_DELIVERY_EV_TIMEOUT, AMP_STAGE_TIMED_OUT,
-                      accepted && overdue ? overdue : "ack_timeout", what);
+                      accepted && overdue ? overdue : AMP_CODE(ack_timeout), what);
 }
 
 static int message_expire(struct amp_overdue *o)
@@ -133,8 +135,8 @@ static int message_expire(struct amp_overdue *o)
     char what[200], at[AMP_TIME_MAX];
     amp_time_format(o->r.expires_ms, at);
     snprintf(what, sizeof(what), "Its time to live ended at %s, before it was taken", at);
-    o->r.given_up = AMP_SPAN("ttl_expired");
-    return end_commit(o, AMP_DELIVERY_EV_EXPIRE, AMP_STAGE_FAILED, "ttl_expired", what);
+    o->r.given_up = AMP_CODE_SPAN(ttl_expired);
+    return end_commit(o, AMP_DELIVERY_EV_EXPIRE, AMP_STAGE_FAILED, AMP_CODE(ttl_expired), what);
 }
 
 /* Whether people suspend the message's task, the holder of its work, or one of its recipients: then
@@ -185,7 +187,8 @@ static int holder_lose(struct amp_overdue *o)
              AMP_CLIP(o->r.holder, 64), AMP_CLIP(o->r.task, 64),
              (long long)(o->sw->opt->silence_ms / 60000), seen, AMP_CLIP(o->id, 200));
     o->silent = true;
-    return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "heartbeat_timeout", what);
+    return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, AMP_CODE(heartbeat_timeout),
+                      what);
 }
 
 /* ---- dead letters ---- */
@@ -255,7 +258,7 @@ static int letter_make(struct amp_overdue *o)
     d.settled = true;
     d.why = why;
     d.route = "";
-    d.retryable = strcmp(given, "retries_exhausted") == 0;
+    d.retryable = amp_code_is(given, retries_exhausted);
     d.failed_ms = o->sw->now_ms;
     d.attempts = amp_step_attempts(&o->r);
     d.before = o->r.tries;

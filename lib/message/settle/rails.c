@@ -70,7 +70,7 @@ int amp_rails_apply(struct amp_store *s, const struct amp_view *v, int64_t now_m
         return amp_outcome_apply(s, v, now_ms, err);
     if (f->ends && amp_outcome_fail(s, v, f->code, now_ms, err) < 0)
         return -1;
-    return amp_fail(err, AMP_NO, f->code, "%s %s", f->pointer, f->what);
+    return amp_fail_text(err, AMP_NO, f->code, "%s %s", f->pointer, f->what);
 }
 
 bool amp_rails_refused(const struct amp_error *e)

@@ -1,11 +1,12 @@
 /* The steps of the sweep. Each is one commit, which fails if the record has changed. */
 #include <stdio.h>
 
+#include "base/codes.h"
 #include "message/settle/step.h"
 
 const char *amp_step_escalation(const struct amp_overdue *o)
 {
-    return o->silent || o->r.silent ? "heartbeat_timeout" : "ack_timeout";
+    return o->silent || o->r.silent ? AMP_CODE(heartbeat_timeout) : AMP_CODE(ack_timeout);
 }
 
 static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -129,13 +130,13 @@ int amp_step_arrived(struct amp_overdue *o, bool *arrived)
 void amp_step_code(const struct amp_message_rec *r, char out[128])
 {
     const char *timeout = amp_delivery_terms(r)->timeout_code;
-    bool expired = r->failure.n == 0 && amp_span_is(r->given_up, "ttl_expired");
+    bool expired = r->failure.n == 0 && amp_span_is(r->given_up, AMP_CODE(ttl_expired));
     snprintf(out, 128, "%s",
              r->failure.n > 0 ? "rejected"
-             : expired        ? "ttl_expired"
-             : r->silent      ? "E_HEARTBEAT_FAILURE"
+             : expired        ? AMP_CODE(ttl_expired)
+             : r->silent      ? AMP_CODE(E_HEARTBEAT_FAILURE)
              : timeout        ? timeout
-                              : "ack_timeout");
+                              : AMP_CODE(ack_timeout));
     for (uint32_t i = 0; r->failure.n > 0 && i < r->n_acks; i++)
         if (r->acks[i].code.n > 0)
             amp_span_copy(r->acks[i].code, out, 128);

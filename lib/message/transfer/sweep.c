@@ -1,6 +1,7 @@
 /* The deadlines of transfers. The answer and the transition are one commit. */
 #include <inttypes.h>
 
+#include "base/codes.h"
 #include "message/record/record.h"
 #include "message/record/sequence.h"
 #include "message/transfer/transfer.h"
@@ -76,11 +77,11 @@ static int unfinished_drop(struct sweeping *s, struct amp_transfer_now *n, struc
     if (rc > 0)
         event = AMP_TRANSFER_EV_TAKEN; /* its own deadline applies */
     if (n->t.got < n->t.count)
-        amp_fail(&why, AMP_NO, "partial_delivery",
+        amp_fail(&why, AMP_NO, partial_delivery,
                  "%" PRId64 " of its %" PRId64 " chunks did not arrive in time",
                  n->t.count - n->t.got, n->t.count);
     else
-        amp_fail(&why, AMP_NO, "partial_delivery", "its receiver ended before it took the message");
+        amp_fail(&why, AMP_NO, partial_delivery, "its receiver ended before it took the message");
     if (rc < 0 || amp_fsm_step(&amp_transfer_fsm, n->state, event, 0, &r, err) < 0 ||
         answer_compose(s, &n->t, &why, &line, err) < 0)
         return -1;

@@ -15,6 +15,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "json/record.h"
 
 #define ENDED_MOST 256 /* ended transfers that are remembered in memory */
@@ -147,7 +148,7 @@ int amp_transfer_find(struct amp_transfers *all, struct amp_span producer, struc
             return -1;
         int state = rec.found ? amp_fsm_state(&amp_transfer_fsm, rec.state) : 0;
         if (state < 0)
-            return amp_fail(err, AMP_IOERR, "log_damaged", "a transfer has an unknown state");
+            return amp_fail(err, AMP_IOERR, log_damaged, "a transfer has an unknown state");
         out->found = rec.found;
         out->state = (uint8_t)state;
         out->rev = rec.rev;
@@ -223,7 +224,7 @@ static int file_open(const struct amp_transfers *all, const char *name, int flag
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/transfers", amp_store_dir(all->store));
     if (n < 0 || (size_t)n + AMP_KEY_NAME_MAX + 1 > sizeof path)
-        return amp_fail(err, AMP_IOERR, "path_too_long", "the state's path is too long");
+        return amp_fail(err, AMP_IOERR, path_too_long, "the state's path is too long");
     if (flags & O_CREAT && mkdir(path, 0700) < 0 && errno != EEXIST)
         return amp_fail_errno(err, AMP_IOERR, "mkdir %s", path);
     AMP_CLOSE int dir = open(path, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -265,13 +266,13 @@ int amp_transfer_read(struct amp_transfers *all, const struct amp_transfer_now *
     if (!all->store) {
         const struct amp_transfer_held *h = held_find(all, n->name);
         if (!h || !h->bytes)
-            return amp_fail(err, AMP_DATAERR, "partial_delivery", "its bytes are missing");
+            return amp_fail(err, AMP_DATAERR, partial_delivery, "its bytes are missing");
         return amp_buf_add(out, h->bytes + at, bytes, err);
     }
     struct amp_error gone;
     AMP_CLOSE int fd = file_open(all, n->name, O_RDONLY, &gone);
     if (fd < 0)
-        return amp_fail(err, AMP_DATAERR, "partial_delivery", "its bytes are missing: %.300s",
+        return amp_fail(err, AMP_DATAERR, partial_delivery, "its bytes are missing: %.300s",
                         gone.what);
     if (amp_buf_reserve(out, bytes, err) < 0)
         return -1;
@@ -283,7 +284,7 @@ int amp_transfer_read(struct amp_transfers *all, const struct amp_transfer_now *
             return amp_fail_errno(err, AMP_IOERR, "read %s/transfers/%s", amp_store_dir(all->store),
                                   n->name);
         if (got == 0)
-            return amp_fail(err, AMP_DATAERR, "partial_delivery", "%zu of its bytes are missing",
+            return amp_fail(err, AMP_DATAERR, partial_delivery, "%zu of its bytes are missing",
                             left);
         out->len += (size_t)got;
         at += (uint64_t)got;

@@ -3,6 +3,7 @@
  * message only after complete reassembly, and fails the transfer if it is partial or corrupt.
  */
 #include "message/transfer/transfer_fsm.h"
+#include "base/codes.h"
 
 #define S(x)   AMP_TRANSFER_##x
 #define E(x)   AMP_TRANSFER_EV_##x
@@ -17,14 +18,14 @@ static const struct amp_fsm_row rows[] = {
     ROW(RECEIVING, PIECE, RECEIVING, AMP_TRANSFER_IF_SAME, 0, NULL),
     ROW(RECEIVING, PIECE, RECEIVING, 0, EFF(KEEP), NULL),
     ROW(RECEIVING, LAST, ASSEMBLED, 0, EFF(KEEP) | EFF(HAND_OVER), NULL),
-    ROW(RECEIVING, CORRUPT, FAILED, 0, FAILS, "chunk_corrupt"),
+    ROW(RECEIVING, CORRUPT, FAILED, 0, FAILS, AMP_CODE(chunk_corrupt)),
     ROW(RECEIVING, REFUSE, FAILED, 0, EFF(TELL), NULL),
-    ROW(RECEIVING, TIMEOUT, FAILED, 0, FAILS, "partial_delivery"),
+    ROW(RECEIVING, TIMEOUT, FAILED, 0, FAILS, AMP_CODE(partial_delivery)),
 
     ROW(ASSEMBLED, PIECE, ASSEMBLED, 0, 0, NULL),
     ROW(ASSEMBLED, RESUME, ASSEMBLED, 0, EFF(KEEP) | EFF(HAND_OVER), NULL),
     ROW(ASSEMBLED, TAKEN, COMPLETE, 0, EFF(DROP), NULL),
-    ROW(ASSEMBLED, TIMEOUT, FAILED, 0, FAILS, "partial_delivery"),
+    ROW(ASSEMBLED, TIMEOUT, FAILED, 0, FAILS, AMP_CODE(partial_delivery)),
 
     /* Chunks that arrive late. */
     EXTRA(COMPLETE, PIECE, COMPLETE, 0, 0, NULL),

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "message/transfer/transfer.h"
 #include "protocol/compose/unit.h"
 #include "json/text.h"
@@ -143,7 +144,7 @@ static int message_confirm(struct amp_units *u, int64_t now_ms, struct amp_error
 
 static int chunk_refuse(struct amp_error *why, const char *code, const char *text, int64_t index)
 {
-    return amp_fail(why, AMP_NO, code, "chunk %" PRId64 " %s", index, text);
+    return amp_fail_text(why, AMP_NO, code, "chunk %" PRId64 " %s", index, text);
 }
 
 /* Checks what one chunk shows: its place, its bytes and their digest; u->piece gets the bytes. */
@@ -153,19 +154,20 @@ static int chunk_check(struct amp_units *u, const struct amp_view *v, struct amp
     int64_t at = v->body.chunk.index, n = v->body.chunk.count, size = v->body.chunk.whole_size,
             each = v->body.chunk.chunk_size;
     if (each < 1 || size < 1 || n != (size - 1) / each + 1 || at < 0 || at >= n)
-        return chunk_refuse(why, "chunk_mismatch", "has a place that its count or sizes exclude",
-                            at);
+        return chunk_refuse(why, AMP_CODE(chunk_mismatch),
+                            "has a place that its count or sizes exclude", at);
     int64_t expected = at == n - 1 ? size - at * each : each;
     amp_buf_reset(&u->piece);
     if (v->body.chunk.size != expected)
-        return chunk_refuse(why, "chunk_mismatch", "has another size than its place requires", at);
+        return chunk_refuse(why, AMP_CODE(chunk_mismatch),
+                            "has another size than its place requires", at);
     if (amp_base64_decode(v->body.chunk.data, &u->piece, why) < 0 && why->status == AMP_TEMPFAIL)
         return -1;
     if (u->piece.len != (size_t)expected)
-        return chunk_refuse(why, "chunk_corrupt", "has other bytes than its size says", at);
+        return chunk_refuse(why, AMP_CODE(chunk_corrupt), "has other bytes than its size says", at);
     amp_sha256_hex(amp_buf_span(&u->piece), sum);
     if (!amp_span_is(v->body.chunk.digest, sum))
-        return chunk_refuse(why, "chunk_corrupt", "has bytes of another digest", at);
+        return chunk_refuse(why, AMP_CODE(chunk_corrupt), "has bytes of another digest", at);
     return 0;
 }
 
@@ -212,19 +214,19 @@ static int limits_check(struct amp_units *u, struct amp_error *why)
     uint32_t n;
     uint64_t bytes;
     if ((uint64_t)t->size > l->message)
-        return amp_fail(why, AMP_NO, "oversize_payload",
+        return amp_fail(why, AMP_NO, oversize_payload,
                         "it has %" PRId64 " bytes in chunks (the limit is %zu)", t->size,
                         l->message);
     if (t->count > l->chunks)
-        return amp_fail(why, AMP_NO, "oversize_payload",
+        return amp_fail(why, AMP_NO, oversize_payload,
                         "it has %" PRId64 " chunks (the limit is %u)", t->count, l->chunks);
     if (amp_transfers_count(&u->all, &n, &bytes, why) < 0)
         return -1;
     if (n >= l->unfinished)
-        return amp_fail(why, AMP_NO, "buffer_full",
+        return amp_fail(why, AMP_NO, buffer_full,
                         "%u messages in chunks are unfinished (the limit)", n);
     if (bytes + (uint64_t)t->size > l->waiting)
-        return amp_fail(why, AMP_NO, "buffer_full",
+        return amp_fail(why, AMP_NO, buffer_full,
                         "%" PRIu64 " bytes of unfinished messages are waiting (the limit is %zu)",
                         bytes, l->waiting);
     return 0;
@@ -253,10 +255,10 @@ static int message_read(struct amp_units *u, struct amp_error *why)
     } else {
         amp_sha256_hex(amp_buf_span(&u->lines), sum);
         if (!amp_span_is(u->now.t.digest, sum))
-            rc = amp_fail(why, AMP_NO, "chunk_corrupt", "its chunks make another digest");
+            rc = amp_fail(why, AMP_NO, chunk_corrupt, "its chunks make another digest");
         else if (memchr(u->lines.data, '\n', u->lines.len) ||
                  memchr(u->lines.data, '\0', u->lines.len))
-            rc = amp_fail(why, AMP_NO, "chunk_corrupt", "its chunks make more than one line");
+            rc = amp_fail(why, AMP_NO, chunk_corrupt, "its chunks make more than one line");
         else
             rc = amp_buf_add(&u->lines, "", 1, why);
     }
@@ -277,8 +279,8 @@ static int event_decide(struct amp_units *u, const struct amp_view *v, uint8_t *
         rc = chunk_check(u, v, why);
     }
     if (rc == 0 && !is_of(t, v))
-        rc = chunk_refuse(why, "chunk_mismatch", "differs from earlier chunks of its transfer",
-                          v->body.chunk.index);
+        rc = chunk_refuse(why, AMP_CODE(chunk_mismatch),
+                          "differs from earlier chunks of its transfer", v->body.chunk.index);
     if (rc < 0) {
         if (why->status != AMP_NO)
             *err = *why;
@@ -293,7 +295,8 @@ static int event_decide(struct amp_units *u, const struct amp_view *v, uint8_t *
         if (rc == 0) {
             *event = AMP_TRANSFER_EV_CORRUPT;
             *facts = 0;
-            chunk_refuse(why, "chunk_mismatch", "came before with other bytes", (int64_t)index);
+            chunk_refuse(why, AMP_CODE(chunk_mismatch), "came before with other bytes",
+                         (int64_t)index);
         } else if (rc < 0 && why->status == AMP_DATAERR) {
             *event = AMP_TRANSFER_EV_CORRUPT;
             *facts = 0;
@@ -367,21 +370,21 @@ static int batch_check(const struct amp_view *v, struct amp_error *why)
     char sum[AMP_SHA256_MAX];
     uint64_t bytes = 0;
     if (m->n > amp_unit_limits.batch)
-        return amp_fail(why, AMP_NO, "oversize_payload", "it has %u messages (the limit is %u)",
-                        m->n, amp_unit_limits.batch);
+        return amp_fail(why, AMP_NO, oversize_payload, "it has %u messages (the limit is %u)", m->n,
+                        amp_unit_limits.batch);
     for (uint32_t i = 0; i < m->n; i++) {
         bytes += m->v[i].n;
         if (memchr(m->v[i].p, '\n', m->v[i].n) || memchr(m->v[i].p, '\0', m->v[i].n))
-            return amp_fail(why, AMP_NO, "batch_corrupt", "message %u is not one line", i);
+            return amp_fail(why, AMP_NO, batch_corrupt, "message %u is not one line", i);
     }
     if (v->body.batch.count != (int64_t)m->n || v->body.batch.size != (int64_t)bytes)
-        return amp_fail(why, AMP_NO, "batch_corrupt",
+        return amp_fail(why, AMP_NO, batch_corrupt,
                         "it has %u messages of %" PRIu64 " bytes, not %" PRId64 " of %" PRId64,
                         m->n, bytes, v->body.batch.count, v->body.batch.size);
     if (amp_unit_batch_digest(m->v, m->n, sum, why) < 0)
         return -1;
     if (!amp_span_is(v->body.batch.digest, sum))
-        return amp_fail(why, AMP_NO, "batch_corrupt", "its messages make another digest");
+        return amp_fail(why, AMP_NO, batch_corrupt, "its messages make another digest");
     return 0;
 }
 
@@ -557,7 +560,7 @@ enum amp_unit_took amp_units_expire(struct amp_units *u, int64_t now_ms, bool en
         if (amp_transfer_parse(amp_span_str(h->json), &u->of, &t, err) < 0 ||
             amp_transfer_find(&u->all, t.producer, t.id, &n, err) < 0)
             return AMP_UNIT_FAILED;
-        amp_fail(&why, AMP_NO, "partial_delivery",
+        amp_fail(&why, AMP_NO, partial_delivery,
                  "%" PRId64 " of its %" PRId64 " chunks are missing%s", n.t.count - n.t.got,
                  n.t.count, end ? " at the end of input" : "");
         if (transfer_carry(&u->all, &n, AMP_TRANSFER_EV_TIMEOUT, 0, now_ms, NULL, &effects, err) <

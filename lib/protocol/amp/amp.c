@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/amp/amp.h"
 #include "protocol/spec.h"
 
@@ -200,33 +201,34 @@ static const struct amp_kind_row kinds[] = {
 
 #define FIX "payload.direct_fixes[]"
 static const struct amp_code_row codes[] = {
-    {"protocol_version", "const", "version_incompatible", "AMP/1.0"},
-    {"msg_id", "pattern", "bad_msg_id", "{type}-{task_id}-{number}"},
-    {"msg_id", "maxLength", "bad_msg_id", "at most 200 characters"},
-    {"task_id", "pattern", "bad_task_id", "T-YYYY-NNN, such as T-2026-044"},
-    {"type", "enum", "bad_enum", NULL},
-    {"payload.acceptance_criteria", "required", "empty_acceptance_criteria",
+    {"protocol_version", "const", AMP_CODE(version_incompatible), "AMP/1.0"},
+    {"msg_id", "pattern", AMP_CODE(bad_msg_id), "{type}-{task_id}-{number}"},
+    {"msg_id", "maxLength", AMP_CODE(bad_msg_id), "at most 200 characters"},
+    {"task_id", "pattern", AMP_CODE(bad_task_id), "T-YYYY-NNN, such as T-2026-044"},
+    {"type", "enum", AMP_CODE(bad_enum), NULL},
+    {"payload.acceptance_criteria", "required", AMP_CODE(empty_acceptance_criteria),
      "a list of at least one criterion"},
-    {"payload.acceptance_criteria", "minItems", "empty_acceptance_criteria",
+    {"payload.acceptance_criteria", "minItems", AMP_CODE(empty_acceptance_criteria),
      "a list of at least one criterion"},
-    {"payload.acceptance_criteria[]", "minLength", "empty_acceptance_criteria",
+    {"payload.acceptance_criteria[]", "minLength", AMP_CODE(empty_acceptance_criteria),
      "a criterion that is not empty"},
-    {"payload.blockers", "minItems", "missing_field", "at least one blocker"},
-    {"payload.issues", "minItems", "missing_field", "at least one issue"},
-    {"payload.direct_fixes", "minItems", "missing_field", "at least one fix"},
-    {"payload.blockers", "maxItems", "bad_value", "none if completion_status is complete"},
-    {FIX ".change_type", "enum", "fix_out_of_range", "typo, lint, whitespace or import_order"},
-    {FIX ".diff_lines", "maximum", "fix_out_of_range", "0 to 4"},
-    {FIX ".diff_lines", "minimum", "fix_out_of_range", "0 to 4"},
-    {"payload.auto_suspended", "const", "must_suspend",
+    {"payload.blockers", "minItems", AMP_CODE(missing_field), "at least one blocker"},
+    {"payload.issues", "minItems", AMP_CODE(missing_field), "at least one issue"},
+    {"payload.direct_fixes", "minItems", AMP_CODE(missing_field), "at least one fix"},
+    {"payload.blockers", "maxItems", AMP_CODE(bad_value), "none if completion_status is complete"},
+    {FIX ".change_type", "enum", AMP_CODE(fix_out_of_range),
+     "typo, lint, whitespace or import_order"},
+    {FIX ".diff_lines", "maximum", AMP_CODE(fix_out_of_range), "0 to 4"},
+    {FIX ".diff_lines", "minimum", AMP_CODE(fix_out_of_range), "0 to 4"},
+    {"payload.auto_suspended", "const", AMP_CODE(must_suspend),
      "true; false is allowed only with severity info"},
-    {"*", "format", "bad_timestamp",
+    {"*", "format", AMP_CODE(bad_timestamp),
      "RFC 3339 with an offset or Z, such as 2026-02-26T14:32:07+00:00"},
-    {"*", "required", "missing_field", NULL},
-    {"*", "additionalProperties", "unknown_field", NULL},
-    {"*", "type", "bad_type", NULL},
-    {"*", "enum", "bad_enum", NULL},
-    {"*", "*", "bad_value", NULL},
+    {"*", "required", AMP_CODE(missing_field), NULL},
+    {"*", "additionalProperties", AMP_CODE(unknown_field), NULL},
+    {"*", "type", AMP_CODE(bad_type), NULL},
+    {"*", "enum", AMP_CODE(bad_enum), NULL},
+    {"*", "*", AMP_CODE(bad_value), NULL},
     {NULL, NULL, NULL, NULL},
 };
 

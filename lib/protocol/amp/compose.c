@@ -9,6 +9,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "protocol/amp/amp.h"
 #include "json/record.h"
 
@@ -34,7 +35,7 @@ static int message_open(struct amp_jw *w, const struct amp_envelope *e, struct a
     amp_id_tail(e->now_ms, tail);
     int n = snprintf(id, sizeof id, "%s-%s-%s", e->type, e->task_id, tail);
     if (n < 0 || (size_t)n >= sizeof id)
-        return amp_fail(err, AMP_DATAERR, "bad_msg_id", "the message id would be too long");
+        return amp_fail(err, AMP_DATAERR, bad_msg_id, "the message id would be too long");
     bool wants_ack = strcmp(e->type, "escalation") != 0;
     amp_jw_init(w, out);
     amp_jw_open(w, '{');
@@ -84,7 +85,7 @@ int amp_compose_text(const struct amp_envelope *e, struct amp_span payload, stru
         return -1;
     if (!json_is_object(j)) {
         json_decref(j);
-        return amp_fail(err, AMP_DATAERR, "invalid_json", "the payload is not an object");
+        return amp_fail(err, AMP_DATAERR, invalid_json, "the payload is not an object");
     }
     return amp_compose_message(e, j, out, id_out, err);
 }

@@ -1,6 +1,7 @@
 /* AMP/1.0: escalations to the admin and the decisions about them. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/amp/compose.h"
 #include "protocol/question.h"
 
@@ -71,7 +72,7 @@ static int criteria_text(const char *payload, struct amp_buf *out, struct amp_er
     if (!j)
         return -1;
     if (!list)
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "the payload has no " EDITABLE);
+        return amp_fail(err, AMP_DATAERR, bad_answer, "the payload has no " EDITABLE);
     return amp_json_dump(list, out, err) < 0 ? -1 : amp_buf_add(out, "", 1, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/amp/compose.h"
 
 #define CONFIDENCE 1.0 /* of a verdict that gives none */
@@ -38,7 +39,7 @@ static int subtask_set(const struct amp_view *of, json_t *p, struct amp_error *e
         if (amp_span_is(all[i].id, own))
             return 0;
     return n == 0 ? 0
-                  : amp_fail(err, AMP_NO, "unknown_ref", "the dispatch has no subtask %.100s", own);
+                  : amp_fail(err, AMP_NO, unknown_ref, "the dispatch has no subtask %.100s", own);
 }
 
 static int completion_set(const struct amp_reply_said *said, json_t *p, struct amp_error *err)
@@ -46,7 +47,7 @@ static int completion_set(const struct amp_reply_said *said, json_t *p, struct a
     bool fails = said->act == AMP_REPLY_FAIL;
     const char *own = amp_json_str(p, "completion_status");
     if (*own && fails == (strcmp(own, "failed") != 0))
-        return amp_fail(err, AMP_NO, "bad_value",
+        return amp_fail(err, AMP_NO, bad_value,
                         "completion_status is \"%.20s\", which is not what '%s' says", own,
                         amp_reply_act_name(said->act));
     amp_reply_default(
@@ -147,8 +148,8 @@ static int refusal_compose(const struct amp_view *of, const struct amp_reply_sai
                            struct amp_buf *out, struct amp_error *err)
 {
     return amp_compose_nack(of, said->taken ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED, said->role,
-                            said->code ? said->code : "rejected", amp_reply_text(said), "reply",
-                            said->retryable, said->now_ms, out, err);
+                            said->code ? said->code : AMP_CODE(rejected), amp_reply_text(said),
+                            "reply", said->retryable, said->now_ms, out, err);
 }
 
 static const char *hint_of(const struct amp_view *of, const struct amp_reply_said *said)

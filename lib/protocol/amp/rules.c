@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/codes.h"
 #include "protocol/amp/amp.h"
 #include "protocol/spec.h"
 
@@ -40,7 +41,7 @@ static void id_check(struct amp_check *c)
     for (int i = 0; i < 2; i++) {
         if (rest.n <= part[i].n || memcmp(rest.p, part[i].p, part[i].n) != 0 ||
             rest.p[part[i].n] != '-') {
-            amp_check_rule(c, AMP_SEV_ERROR, "bad_msg_id", "msg_id", "/msg_id",
+            amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(bad_msg_id), "msg_id", "/msg_id",
                            "{type}-{task_id}-{number}", "does not match %s %s", name[i],
                            amp_check_text(c, part[i], 60));
             return;
@@ -52,15 +53,15 @@ static void id_check(struct amp_check *c)
         if (rest.p[i] < '0' || rest.p[i] > '9')
             rest.n = 0;
     if (rest.n == 0)
-        amp_check_rule(c, AMP_SEV_ERROR, "bad_msg_id", "msg_id", "/msg_id",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(bad_msg_id), "msg_id", "/msg_id",
                        "{type}-{task_id}-{number}", "does not end with a number");
 }
 
 static void timeout_check(struct amp_check *c)
 {
     if (c->v->has_ack_timeout && !c->v->needs_ack)
-        amp_check_rule(c, AMP_SEV_WARNING, "ack_timeout_ignored", "ack_timeout", "/ack_timeout_sec",
-                       "no ack_timeout_sec without requires_ack",
+        amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(ack_timeout_ignored), "ack_timeout",
+                       "/ack_timeout_sec", "no ack_timeout_sec without requires_ack",
                        "has no effect: requires_ack is false");
 }
 
@@ -93,13 +94,13 @@ static void branch_check(struct amp_check *c)
     if (b.n == 0)
         return;
     if (amp_branch_is_protected(b, c->opt->protected_)) {
-        amp_check_rule(c, AMP_SEV_ERROR, "branch_violation", "branch", "/payload/branch",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(branch_violation), "branch", "/payload/branch",
                        "a branch that is not protected", "is a protected branch");
         return;
     }
     const char *fault = branch_fault(b);
     if (fault)
-        amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "branch", "/payload/branch",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(bad_value), "branch", "/payload/branch",
                        "a branch name that git accepts", "%s", fault);
 }
 
@@ -110,7 +111,7 @@ static void subtasks_check(struct amp_check *c)
     /* The comparison takes quadratic time. */
     enum { MOST = 1000 };
     if (n > MOST) {
-        amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "subtask_ids", "/payload/subtasks",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(bad_value), "subtask_ids", "/payload/subtasks",
                        "at most 1000 subtasks", "has %u subtasks", n);
         return;
     }
@@ -120,7 +121,7 @@ static void subtasks_check(struct amp_check *c)
                 continue;
             char at[64];
             snprintf(at, sizeof at, "/payload/subtasks/%u/subtask_id", i);
-            amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "subtask_ids", at, "a unique id",
+            amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(bad_value), "subtask_ids", at, "a unique id",
                            "is also the id of subtask %u", j + 1);
             return;
         }
@@ -140,7 +141,7 @@ static void criteria_check(struct amp_check *c)
     uint32_t at = array + 1;
     for (; t->tok[at].type != AMP_JSON_STRING || blank > 0; at = t->tok[at].next)
         blank -= t->tok[at].type == AMP_JSON_STRING;
-    amp_check_token(c, AMP_SEV_ERROR, "empty_acceptance_criteria", "criteria", at,
+    amp_check_token(c, AMP_SEV_ERROR, AMP_CODE(empty_acceptance_criteria), "criteria", at,
                     "a criterion that is not empty", "says nothing");
 }
 
@@ -170,7 +171,7 @@ static void repo_check(struct amp_check *c)
              !(file_exists(dir, "HEAD") && file_exists(dir, "objects") && file_exists(dir, "refs")))
         fault = "is not a git repository";
     if (fault)
-        amp_check_rule(c, AMP_SEV_ERROR, "repo_not_git", "repo", "/payload/repo",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(repo_not_git), "repo", "/payload/repo",
                        "the path of a git repository", "%s", fault);
 }
 
@@ -178,7 +179,7 @@ static void ci_check(struct amp_check *c)
 {
     uint32_t failed = amp_amp_failed_check(c->v);
     if (failed != AMP_TOK_NONE)
-        amp_check_token(c, AMP_SEV_ERROR, "ci_failed", "ci_red", failed + 1,
+        amp_check_token(c, AMP_SEV_ERROR, AMP_CODE(ci_failed), "ci_red", failed + 1,
                         "no failed check; send a new task_dispatch instead",
                         "a failed check prevents the review");
 }
@@ -197,7 +198,7 @@ static void lock_note_check(struct amp_check *c)
     if (c->v->body.review.reject_count < 2 ||
         contains_nocase(c->v->body.review.notes, "lock is approaching"))
         return;
-    amp_check_rule(c, AMP_SEV_WARNING, "lock_note_missing", "lock_note",
+    amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(lock_note_missing), "lock_note",
                    "/payload/coordinator_notes", "a note that says \"Lock is approaching\"",
                    "does not warn the reviewer after %lld rejections in a row",
                    (long long)c->v->body.review.reject_count);
@@ -232,7 +233,7 @@ static void verdict_check(struct amp_check *c)
         break;
     }
     if (fault)
-        amp_check_rule(c, AMP_SEV_WARNING, "inconsistent_verdict", "consistent_verdict",
+        amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(inconsistent_verdict), "consistent_verdict",
                        "/payload/decision", "a decision that matches the criteria and issues",
                        "is %s %s", amp_verdict_name(b->verdict.decision), fault);
 }

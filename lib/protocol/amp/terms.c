@@ -3,6 +3,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
 #include "protocol/terms.h"
@@ -10,7 +11,7 @@
 int amp_terms_record(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                      struct amp_error *err)
 {
-    const char *code = a->code && *a->code ? a->code : "rejected";
+    const char *code = a->code && *a->code ? a->code : AMP_CODE(rejected);
     if (amp_stage_refuses(a->stage))
         return amp_compose_nack(of, a->stage, a->by, code, a->note ? a->note : "", a->rule,
                                 a->retryable, a->now_ms, out, err);
@@ -55,7 +56,7 @@ const struct amp_terms amp_terms_amp = {
     .keeps_tasks = true,
     .results_name_subtasks = true,
     .sender_at = "/from",
-    .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
+    .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(permission_denied)},
     .watched = watched,
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .again_id = next_id,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/spec.h"
 
 #define PREFIX   "AOF/1 "
@@ -93,17 +94,17 @@ static const struct amp_kind_row kinds[] = {
 #define TIME "RFC 3339 in UTC with Z, such as 2026-02-09T21:00:00.000Z"
 static const struct amp_code_row codes[] = {
     {"type", "enum", "protocol.message.unknown", NULL},
-    {"projectId", "minLength", "invalid_project_id", NULL},
-    {"project_id", "minLength", "invalid_project_id", NULL},
-    {"projectId", "maxLength", "invalid_project_id", NULL},
-    {"project_id", "maxLength", "invalid_project_id", NULL},
-    {"taskId", "pattern", "invalid_envelope", TASK},
-    {"parentTaskId", "pattern", "invalid_envelope", TASK},
-    {"payload.taskId", "pattern", "invalid_envelope", TASK},
-    {"payload.parentTaskId", "pattern", "invalid_envelope", TASK},
-    {"*", "pattern", "invalid_envelope", TIME},
-    {"*", "format", "invalid_envelope", TIME},
-    {"*", "*", "invalid_envelope", NULL},
+    {"projectId", "minLength", AMP_CODE(invalid_project_id), NULL},
+    {"project_id", "minLength", AMP_CODE(invalid_project_id), NULL},
+    {"projectId", "maxLength", AMP_CODE(invalid_project_id), NULL},
+    {"project_id", "maxLength", AMP_CODE(invalid_project_id), NULL},
+    {"taskId", "pattern", AMP_CODE(invalid_envelope), TASK},
+    {"parentTaskId", "pattern", AMP_CODE(invalid_envelope), TASK},
+    {"payload.taskId", "pattern", AMP_CODE(invalid_envelope), TASK},
+    {"payload.parentTaskId", "pattern", AMP_CODE(invalid_envelope), TASK},
+    {"*", "pattern", AMP_CODE(invalid_envelope), TIME},
+    {"*", "format", AMP_CODE(invalid_envelope), TIME},
+    {"*", "*", AMP_CODE(invalid_envelope), NULL},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -169,7 +170,7 @@ static bool is_too_large(struct amp_span text, struct amp_json_fault *fault)
 {
     if (text.n <= BYTES_MOST)
         return false;
-    fault->code = "payload_too_large";
+    fault->code = AMP_CODE(payload_too_large);
     fault->offset = 0;
     snprintf(fault->what, sizeof fault->what, "the envelope has more than %zu bytes", BYTES_MOST);
     return true;

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "protocol/aof/aof.h"
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
@@ -124,7 +125,7 @@ static int question_decide(const struct amp_asked *q, const struct amp_operator_
     int n = snprintf(note, sizeof note, "%s by %s%s%s", a->action, a->op,
                      a->note && *a->note ? ": " : "", a->note ? a->note : "");
     if (n < 0 || n >= (int)sizeof note)
-        return amp_fail(err, AMP_DATAERR, "buffer_full", "notes of AOF have at most %d bytes",
+        return amp_fail(err, AMP_DATAERR, buffer_full, "notes of AOF have at most %d bytes",
                         NOTES_MAX);
     json_auto_t *j = json_pack(
         "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s, s:s}}", "protocol", "aof", "version",

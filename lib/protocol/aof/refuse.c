@@ -6,24 +6,26 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/aof/aof.h"
 #include "protocol/codes/classes.h"
 
 /* One of the reasons of the protocol; it has none for a line that could not be judged. */
 static const char *reason_of(const struct amp_finding *f)
 {
-    static const char *const own[] = {"payload_too_large", "invalid_envelope", "invalid_project_id",
-                                      "taskId_mismatch",   "invalid_json",     NULL};
+    static const char *const own[] = {AMP_CODE(payload_too_large),  AMP_CODE(invalid_envelope),
+                                      AMP_CODE(invalid_project_id), AMP_CODE(taskId_mismatch),
+                                      AMP_CODE(invalid_json),       NULL};
     for (unsigned i = 0; own[i]; i++)
         if (strcmp(f->code, own[i]) == 0)
             return own[i];
     switch (amp_code_class(f->code)) {
     case AMP_CODE_SIZE:
-        return "payload_too_large";
+        return AMP_CODE(payload_too_large);
     case AMP_CODE_PERMISSION:
-        return "unauthorized_agent";
+        return AMP_CODE(unauthorized_agent);
     case AMP_CODE_VALIDATION:
-        return f->field[0] ? "invalid_envelope" : "invalid_json";
+        return f->field[0] ? AMP_CODE(invalid_envelope) : AMP_CODE(invalid_json);
     default:
         return f->code;
     }

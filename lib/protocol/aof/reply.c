@@ -8,6 +8,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "protocol/view/object.h"
 #include "json/record.h"
@@ -83,7 +84,7 @@ static int report_compose(const struct amp_view *of, const struct amp_reply_said
     amp_reply_default(p, "deliverables", files);
     amp_reply_default(p, "outcome", json_string(fails ? "blocked" : "done"));
     if (fails != (strcmp(amp_json_str(p, "outcome"), "blocked") == 0))
-        return amp_fail(err, AMP_NO, "bad_value", "the outcome is not what '%s' says",
+        return amp_fail(err, AMP_NO, bad_value, "the outcome is not what '%s' says",
                         amp_reply_act_name(said->act));
     if (fails && (*amp_reply_text(said) || said->code))
         amp_reply_default(p, "blockers", json_pack("[o]", amp_reply_why(said)));

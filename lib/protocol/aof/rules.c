@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/aof/aof.h"
 #include "protocol/spec.h"
 #include "json/text.h"
@@ -42,7 +43,7 @@ static void task_id_check(struct amp_check *c, const char *pointer, uint32_t tok
 {
     if (tok == AMP_TOK_NONE || is_good_tail(amp_tok_raw(c->v->tape, tok)))
         return;
-    amp_check_rule(c, AMP_SEV_ERROR, "invalid_envelope", "task_id", pointer,
+    amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(invalid_envelope), "task_id", pointer,
                    "TASK-YYYY-MM-DD-NNN, such as TASK-2026-02-09-057", "is malformed");
 }
 
@@ -61,7 +62,7 @@ static void task_ids_check(struct amp_check *c)
                       amp_object_get(t, v->payload, "parentTaskId", AMP_JSON_STRING));
     uint32_t inner = amp_object_get(t, v->payload, "taskId", AMP_JSON_STRING);
     if (inner != AMP_TOK_NONE && v->task.n > 0 && !amp_tok_is(t, inner, v->task))
-        amp_check_rule(c, AMP_SEV_ERROR, "taskId_mismatch", "task_ids", "/payload/taskId",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(taskId_mismatch), "task_ids", "/payload/taskId",
                        "the envelope's taskId", "differs from the task of the envelope, %s",
                        amp_check_text(c, v->task, 60));
 }
@@ -75,7 +76,7 @@ static void project_ids_check(struct amp_check *c)
         return;
     uint32_t id = amp_object_get(t, 0, "projectId", AMP_JSON_STRING);
     if (id != AMP_TOK_NONE && !amp_tape_equal(t, id, t, alias))
-        amp_check_rule(c, AMP_SEV_ERROR, "invalid_project_id", "project_ids", "/project_id",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(invalid_project_id), "project_ids", "/project_id",
                        "the same as projectId, or missing", "differs from projectId");
 }
 
@@ -102,7 +103,7 @@ static void tests_check(struct amp_check *c)
         !count_read(t, tests, "passed", &passed) || !count_read(t, tests, "failed", &failed) ||
         (passed <= total && failed <= total - passed))
         return;
-    amp_check_token(c, AMP_SEV_ERROR, "invalid_envelope", "test_counts", tests,
+    amp_check_token(c, AMP_SEV_ERROR, AMP_CODE(invalid_envelope), "test_counts", tests,
                     "passed and failed together at most total",
                     "has more passed and failed tests than tests");
 }
@@ -116,13 +117,13 @@ static void status_check(struct amp_check *c)
     for (unsigned i = 0; i < AMP_SPEC_COUNT(keys); i++)
         if (amp_object_has(v->tape, v->payload, keys[i]))
             return; /* also an empty list: the agent is no longer blocked */
-    amp_check_rule(c, AMP_SEV_ERROR, "invalid_envelope", "something_said", "/payload",
+    amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(invalid_envelope), "something_said", "/payload",
                    "at least one of status, progress, blockers and notes", "says nothing");
 }
 
 static void criteria_warn(struct amp_check *c, uint32_t tok, const char *why)
 {
-    amp_check_token(c, AMP_SEV_WARNING, "invalid_acceptance_criteria", "criteria", tok,
+    amp_check_token(c, AMP_SEV_WARNING, AMP_CODE(invalid_acceptance_criteria), "criteria", tok,
                     "at most 50 texts of 1 to 256 characters", "%s", why);
 }
 

@@ -6,6 +6,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/view/object.h"
 #include "json/record.h"
 
@@ -296,7 +297,7 @@ static int others_copy(struct amp_span former, struct amp_buf *out, struct amp_e
     struct amp_json_fault fault;
     amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, former.p, former.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_record", "run.json", &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_record), "run.json", &fault);
     if (t.tok[0].type != AMP_JSON_OBJECT)
         return 0;
     for (uint32_t key = 1; key < t.tok[0].next; key = t.tok[key + 1].next) {
@@ -360,7 +361,7 @@ int amp_aof_beat_read(struct amp_span text, struct amp_buf *mem, struct amp_aof_
     if (amp_rec_parse(&beat_table, text, mem, &b, err) < 0)
         return -1;
     if (b.expires_ms == 0)
-        return amp_fail(err, AMP_DATAERR, "bad_record", "run_heartbeat.json has no expiresAt");
+        return amp_fail(err, AMP_DATAERR, bad_record, "run_heartbeat.json has no expiresAt");
     *out = b;
     return 0;
 }

@@ -24,7 +24,7 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
         return amp_terms_record(of, a, out, err);
     if (!is_message(of))
         return 0;
-    const char *code = a->code && *a->code ? a->code : "rejected";
+    const char *code = a->code && *a->code ? a->code : AMP_CODE(rejected);
     const struct amp_aof_event e = {.type = amp_code_is(code, no_route) ? "dispatch.no-match"
                                                                         : "dispatch.error",
                                     .actor = a->by,
@@ -58,7 +58,7 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
     switch (v->kind) {
     case AMP_KIND_NACK:
         out->stage = AMP_STAGE_REJECTED;
-        out->code = AMP_SPAN("handoff_rejected");
+        out->code = AMP_CODE_SPAN(handoff_rejected);
         return true;
     case AMP_KIND_ACK:
         out->takes_up = true;
@@ -70,7 +70,7 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
     case AMP_KIND_RESULT:
         if (v->body.result.completion == AMP_COMPLETION_FAILED) {
             out->stage = AMP_STAGE_FAILED;
-            out->code = AMP_SPAN("blocked");
+            out->code = AMP_CODE_SPAN(blocked);
         }
         return true;
     default:
@@ -87,7 +87,7 @@ const struct amp_terms amp_terms_aof = {
     .outcome = outcome_read,
     .acks_name_work = true,
     .to_holds = true,
-    .denied = {[AMP_WORK_NOT_HOLDER] = "unauthorized_agent"},
+    .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(unauthorized_agent)},
     .retries = {.base_ms = 1000, .cap_ms = 300000, .steady = true},
     .answer = answer_write,
     .questions = &amp_questions_aof,

@@ -70,13 +70,13 @@ static int names_check(struct pair *p)
 {
     const struct amp_view *t = p->task, *r = p->response;
     if (!amp_span_eq(r->correlation, t->correlation))
-        return fault_set(p, "E_MALFORMED_RESPONSE", "/session_id",
+        return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/session_id",
                          "is not the TASK's session, '%.*s'", AMP_CLIP(t->correlation, 100));
     if (!amp_span_eq(r->task, t->task))
-        return fault_set(p, "E_MALFORMED_RESPONSE", "/task_id", "is not the TASK's id, '%.*s'",
-                         AMP_CLIP(t->task, 100));
+        return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/task_id",
+                         "is not the TASK's id, '%.*s'", AMP_CLIP(t->task, 100));
     if (p->strict && t->n_to > 0 && !amp_span_eq(r->from, t->to[0]))
-        return fault_set(p, "E_MALFORMED_RESPONSE", "/agent/name",
+        return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/agent/name",
                          "is not the TASK's agent, '%.*s'", AMP_CLIP(t->to[0], 100));
     return 0;
 }
@@ -108,7 +108,7 @@ static int model_check(struct pair *p)
     for (; i < end; i = t->tok[i].next)
         if (model_matches(p, i))
             return 0;
-    return fault_set(p, "E_MALFORMED_RESPONSE", "/agent/model",
+    return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/agent/model",
                      "is neither the TASK's model nor one of its alternative_models");
 }
 
@@ -141,21 +141,21 @@ static int result_check(struct pair *p, uint32_t result, unsigned char seen[CHEC
     struct amp_span name = amp_tok_raw(r, id);
     uint32_t checkpoint = checkpoint_find(p, id, &at);
     if (checkpoint == AMP_TOK_NONE)
-        return fault_set(p, "E_MALFORMED_RESPONSE", "/checkpoint_results",
+        return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/checkpoint_results",
                          "has '%.*s', which is not a checkpoint of the TASK", AMP_CLIP(name, 100));
     if (at < CHECKPOINTS_MOST) {
         if (seen[at / 8] & 1u << at % 8)
-            return fault_set(p, "E_MALFORMED_RESPONSE", "/checkpoint_results",
+            return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/checkpoint_results",
                              "has '%.*s' more than once", AMP_CLIP(name, 100));
         seen[at / 8] |= (unsigned char)(1u << at % 8);
     }
     if (p->completed && amp_object_is(r, result, "status", "PENDING"))
-        return fault_set(p, "E_MALFORMED_RESPONSE", "/checkpoint_results",
+        return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/checkpoint_results",
                          "has '%.*s' as PENDING, but the TASK is COMPLETED", AMP_CLIP(name, 100));
     bool must = amp_object_is(p->task->tape, checkpoint, "recovery_strategy", "RETRY") ||
                 amp_object_is(p->task->tape, checkpoint, "recovery_strategy", "ABORT");
     if (p->succeeded && must && amp_object_is(r, result, "status", "FAIL"))
-        return fault_set(p, "E_MALFORMED_RESPONSE", "/checkpoint_results",
+        return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/checkpoint_results",
                          "has '%.*s' as FAIL, but final_signal is SUCCESS", AMP_CLIP(name, 100));
     return 0;
 }
@@ -183,7 +183,7 @@ static int signal_check(struct pair *p)
         (amp_object_has(p->response->tape, status, "state") &&
          amp_object_has(p->response->tape, status, "final_signal")))
         return 0;
-    return fault_set(p, "E_MALFORMED_RESPONSE", "/task_status",
+    return fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/task_status",
                      "has no state or no final_signal, which the TASK requires");
 }
 
@@ -205,12 +205,12 @@ static int report_check(struct pair *p)
     int says = text_says(p, token_at(p->response, "/execution_summary/summary"));
     if (says <= 0)
         return says < 0 ? -1
-                        : fault_set(p, "E_MALFORMED_RESPONSE", "/execution_summary/summary",
+                        : fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/execution_summary/summary",
                                     "says nothing, but the TASK requires a report");
     uint32_t end, i = list_begin(r, token_at(p->response, "/execution_summary/actions"), &end);
     for (says = 0; i < end && says == 0; i = r->tok[i].next)
         says = text_says(p, i);
-    return says == 0  ? fault_set(p, "E_MALFORMED_RESPONSE", "/execution_summary/actions",
+    return says == 0  ? fault_set(p, AMP_CODE(E_MALFORMED_RESPONSE), "/execution_summary/actions",
                                   "say nothing, but the TASK requires a report")
            : says < 0 ? -1
                       : 0;
@@ -225,7 +225,7 @@ static bool reports(const struct pair *p, const char *code)
     uint32_t details = token_at(p->response, "/error_details");
     return !p->completed && details != AMP_TOK_NONE && r->tok[details].type == AMP_JSON_OBJECT &&
            (amp_object_is(r, details, "error_code", code) ||
-            amp_object_is(r, details, "error_code", "E_ALL_MODELS_EXHAUSTED"));
+            amp_object_is(r, details, "error_code", AMP_CODE(E_ALL_MODELS_EXHAUSTED)));
 }
 
 /* Appends the canonical paths of a list of the TASK, each with a NUL; of inputs only those that are
@@ -288,7 +288,7 @@ static int artifact_check(struct pair *p, struct places *at, uint32_t artifact)
         return -1;
     const char *denial = amp_aop_reach_denies(&at->reach, path);
     if (denial)
-        return fault_set(p, "E_PERMISSION_DENIED", "/execution_summary/output_artifacts",
+        return fault_set(p, AMP_CODE(E_PERMISSION_DENIED), "/execution_summary/output_artifacts",
                          "'%.*s' %s", AMP_CLIP(path, 120), denial);
     amp_buf_init(&real, TEXTS_MOST);
     if (amp_aop_resolve(at->root, path, &real, &why) < 0) {
@@ -298,7 +298,7 @@ static int artifact_check(struct pair *p, struct places *at, uint32_t artifact)
         return -1;
     }
     if (is_below(&at->kept, amp_buf_span(&real)) && !is_below(&at->expected, amp_buf_span(&real)))
-        return fault_set(p, "E_PERMISSION_DENIED", "/execution_summary/output_artifacts",
+        return fault_set(p, AMP_CODE(E_PERMISSION_DENIED), "/execution_summary/output_artifacts",
                          "'%.*s' is an input with read_only", AMP_CLIP(path, 120));
     return 0;
 }
@@ -310,7 +310,7 @@ static int artifacts_check(struct pair *p)
     AMP_BUF struct amp_buf room = {0};
     uint32_t end,
         i = list_begin(r, token_at(p->response, "/execution_summary/output_artifacts"), &end);
-    if (i == end || reports(p, "E_PERMISSION_DENIED"))
+    if (i == end || reports(p, AMP_CODE(E_PERMISSION_DENIED)))
         return 0;
     if (text_read(p->task->tape, token_at(p->task, "/task/environment/workspace_root"), &room,
                   &at.root, p->err) < 0)
@@ -343,7 +343,7 @@ static int time_check(struct pair *p)
         models += t->tok[list].count;
     if (seconds <= (double)p->policy.timeout_seconds.value * models)
         return 0;
-    return fault_set(p, "E_TIMEOUT", "/timing/duration_seconds",
+    return fault_set(p, AMP_CODE(E_TIMEOUT), "/timing/duration_seconds",
                      "exceeds the TASK's time limit (%lld s for each of %u models)",
                      (long long)p->policy.timeout_seconds.value, models);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/spec.h"
 
 #define V(field) offsetof(struct amp_view, field)
@@ -120,26 +121,28 @@ static const struct amp_fill_table fallback = AMP_FILL_TABLE(struct amp_body, fa
 #define TIME  "RFC 3339 with an offset or Z, such as 2026-02-26T14:32:07Z"
 #define X_KEY "a key that starts with x_"
 static const struct amp_code_row codes[] = {
-    {"*extensions.*", "additionalProperties", "E_SCHEMA_VALIDATION", X_KEY},
-    {"task_status", "additionalProperties", "E_SCHEMA_VALIDATION",
+    {"*extensions.*", "additionalProperties", AMP_CODE(E_SCHEMA_VALIDATION), X_KEY},
+    {"task_status", "additionalProperties", AMP_CODE(E_SCHEMA_VALIDATION),
      "none in a TASK; its RESPONSE has one"},
-    {"task.inputs", "maxItems", "E_CONTEXT_OVERFLOW", "at most 100 inputs"},
-    {"task.expected_outputs", "maxItems", "E_CONTEXT_OVERFLOW", "at most 50 outputs"},
-    {"*", "format", "E_SCHEMA_VALIDATION", TIME},
-    {"*", "*", "E_SCHEMA_VALIDATION", NULL},
+    {"task.inputs", "maxItems", AMP_CODE(E_CONTEXT_OVERFLOW), "at most 100 inputs"},
+    {"task.expected_outputs", "maxItems", AMP_CODE(E_CONTEXT_OVERFLOW), "at most 50 outputs"},
+    {"*", "format", AMP_CODE(E_SCHEMA_VALIDATION), TIME},
+    {"*", "*", AMP_CODE(E_SCHEMA_VALIDATION), NULL},
     {NULL, NULL, NULL, NULL},
 };
 static const struct amp_code_row response_codes[] = {
-    {"*extensions.*", "additionalProperties", "E_MALFORMED_RESPONSE", X_KEY},
-    {"execution_summary.actions", "minItems", "E_MALFORMED_RESPONSE", "at least one action"},
-    {"*", "format", "E_MALFORMED_RESPONSE", TIME},
-    {"*", "*", "E_MALFORMED_RESPONSE", NULL},
+    {"*extensions.*", "additionalProperties", AMP_CODE(E_MALFORMED_RESPONSE), X_KEY},
+    {"execution_summary.actions", "minItems", AMP_CODE(E_MALFORMED_RESPONSE),
+     "at least one action"},
+    {"*", "format", AMP_CODE(E_MALFORMED_RESPONSE), TIME},
+    {"*", "*", AMP_CODE(E_MALFORMED_RESPONSE), NULL},
     {NULL, NULL, NULL, NULL},
 };
 static const struct amp_code_row neither_codes[] = {
-    {"aop_version", "*", "E_PARSE_FAILURE", "a version that starts with \"2.\", or v1 Markdown"},
-    {"", "*", "E_PARSE_FAILURE", "an AOP message: JSON of version 2, or v1 Markdown"},
-    {"*", "*", "E_SCHEMA_VALIDATION", NULL},
+    {"aop_version", "*", AMP_CODE(E_PARSE_FAILURE),
+     "a version that starts with \"2.\", or v1 Markdown"},
+    {"", "*", AMP_CODE(E_PARSE_FAILURE), "an AOP message: JSON of version 2, or v1 Markdown"},
+    {"*", "*", AMP_CODE(E_SCHEMA_VALIDATION), NULL},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -345,8 +348,8 @@ const struct amp_spec amp_spec_aop = {
     .codes = codes,
     .kind_of = kind_of,
     .text = amp_aop_text,
-    .no_json = "E_PARSE_FAILURE",
-    .alone_code = "E_PARSE_FAILURE",
+    .no_json = AMP_CODE(E_PARSE_FAILURE),
+    .alone_code = AMP_CODE(E_PARSE_FAILURE),
     .marks = marks,
     .refuse = amp_aop_refuse,
     .finish = view_finish,

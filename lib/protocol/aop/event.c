@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "json/record.h"
 
@@ -27,10 +28,10 @@ int amp_aop_event_close(struct amp_jw *w, struct amp_error *err)
 static int progress_check(const struct amp_aop_progress *p, struct amp_error *err)
 {
     if (!(p->percentage >= 0 && p->percentage <= 100))
-        return amp_fail(err, AMP_NO, "bad_value", "progress of %g per cent (expected 0 to 100)",
+        return amp_fail(err, AMP_NO, bad_value, "progress of %g per cent (expected 0 to 100)",
                         p->percentage);
     if (p->eta_seconds < -1)
-        return amp_fail(err, AMP_NO, "bad_value", "a remaining time of %lld seconds",
+        return amp_fail(err, AMP_NO, bad_value, "a remaining time of %lld seconds",
                         (long long)p->eta_seconds);
     return 0;
 }
@@ -90,7 +91,7 @@ static int priority_check(struct amp_span priority, struct amp_error *err)
     for (size_t i = 0; i < sizeof(priorities) / sizeof(priorities[0]); i++)
         if (amp_span_is(priority, priorities[i]))
             return 0;
-    return amp_fail(err, AMP_NO, "bad_value",
+    return amp_fail(err, AMP_NO, bad_value,
                     "'%.*s' is not a priority (LOW, NORMAL, HIGH or CRITICAL)",
                     AMP_CLIP(priority, 40));
 }

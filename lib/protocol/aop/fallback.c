@@ -24,8 +24,9 @@ static const char *const trigger_names[] = {
 bool amp_aop_is_critical(const char *code)
 {
     static const char *const critical[] = {
-        "E_PROCESS_CRASH",     "E_MODEL_UNAVAILABLE", "E_HEARTBEAT_FAILURE",
-        "E_PERMISSION_DENIED", "E_ROLLBACK_FAILED",   "E_COST_LIMIT_EXCEEDED",
+        AMP_CODE(E_PROCESS_CRASH),     AMP_CODE(E_MODEL_UNAVAILABLE),
+        AMP_CODE(E_HEARTBEAT_FAILURE), AMP_CODE(E_PERMISSION_DENIED),
+        AMP_CODE(E_ROLLBACK_FAILED),   AMP_CODE(E_COST_LIMIT_EXCEEDED),
     };
     for (size_t i = 0; code && i < sizeof(critical) / sizeof(critical[0]); i++)
         if (strcmp(code, critical[i]) == 0)
@@ -75,5 +76,5 @@ int amp_aop_fallback_next(const json_t *alternatives, uint32_t tried,
 
 const char *amp_aop_exhausted(const json_t *alternatives, const char *code)
 {
-    return json_array_size(alternatives) > 0 ? "E_ALL_MODELS_EXHAUSTED" : code;
+    return json_array_size(alternatives) > 0 ? AMP_CODE(E_ALL_MODELS_EXHAUSTED) : code;
 }

@@ -9,6 +9,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
@@ -50,8 +51,9 @@ static bool question_reviewed(const struct amp_view *v, struct amp_span *op)
 /* A person can raise a budget or grant a permission; the orchestrator repeats other failures. */
 static bool needs_person(const struct amp_view *v)
 {
-    static const char *const codes[] = {"E_PERMISSION_DENIED", "E_COST_LIMIT_EXCEEDED",
-                                        "E_MAX_DEPTH_EXCEEDED", "E_CONTEXT_OVERFLOW", NULL};
+    static const char *const codes[] = {
+        AMP_CODE(E_PERMISSION_DENIED), AMP_CODE(E_COST_LIMIT_EXCEEDED),
+        AMP_CODE(E_MAX_DEPTH_EXCEEDED), AMP_CODE(E_CONTEXT_OVERFLOW), NULL};
     uint32_t tok = amp_tape_pointer(v->tape, 0, AMP_SPAN("/error_details/error_code"));
 
     for (size_t i = 0; tok != AMP_TOK_NONE && codes[i]; i++)
@@ -162,7 +164,7 @@ static int attempt_write(const struct amp_asked *q, const struct amp_operator_an
     const json_t *attempt = json_object_get(inner, "attempt");
 
     if (!inner)
-        return amp_fail(err, AMP_DATAERR, "no_request",
+        return amp_fail(err, AMP_DATAERR, no_request,
                         "the state directory does not have the TASK; send it again");
     int64_t n = attempt ? json_integer_value(attempt) : 1;
     if (json_object_set_new(inner, "attempt", json_integer(amp_attempt_after(n, INT64_MAX))) < 0)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/aop/event.h"
 #include "protocol/compose/json.h"
@@ -96,7 +97,7 @@ static int data_merge(const struct amp_reply_said *said, json_t *j, struct amp_e
                                         "message_type", "session_id",     "task_id"};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         if (json_object_get(said->data, fixed[i]))
-            return amp_fail(err, AMP_NO, "bad_value", "%s follows from the task", fixed[i]);
+            return amp_fail(err, AMP_NO, bad_value, "%s follows from the task", fixed[i]);
     json_auto_t *own = amp_reply_payload(said);
     if (json_object_update_recursive(j, own) < 0)
         return amp_fail_memory(err);
@@ -104,7 +105,7 @@ static int data_merge(const struct amp_reply_said *said, json_t *j, struct amp_e
     bool failed =
         strcmp(amp_json_str(json_object_get(j, "task_status"), "state"), "COMPLETED") != 0;
     if (failed != (said->act == AMP_REPLY_FAIL))
-        return amp_fail(err, AMP_NO, "bad_value", "task_status.state is not what '%s' says",
+        return amp_fail(err, AMP_NO, bad_value, "task_status.state is not what '%s' says",
                         amp_reply_act_name(said->act));
     return 0;
 }

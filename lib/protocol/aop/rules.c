@@ -26,7 +26,7 @@ static void size_check(struct amp_check *c, size_t most, const char *type)
     if (c->v->text.n <= most)
         return;
     snprintf(expected, sizeof expected, "at most %zu bytes", most);
-    amp_check_token(c, AMP_SEV_ERROR, "E_CONTEXT_OVERFLOW", "size", AMP_TOK_NONE, expected,
+    amp_check_token(c, AMP_SEV_ERROR, AMP_CODE(E_CONTEXT_OVERFLOW), "size", AMP_TOK_NONE, expected,
                     "the %s has %zu bytes", type, c->v->text.n);
 }
 
@@ -44,7 +44,7 @@ static void size_warn(struct amp_check *c, uint32_t tok, const char *rule, const
                       uint32_t n, const char *what)
 {
     struct amp_fault f = {.severity = AMP_SEV_WARNING,
-                          .code = "E_PAYLOAD_SIZE_WARNING",
+                          .code = AMP_CODE(E_PAYLOAD_SIZE_WARNING),
                           .rule = rule,
                           .tok = tok,
                           .expected = expected};
@@ -115,7 +115,7 @@ static void report_check(struct amp_check *c)
     uint32_t actions = amp_object_get(t, summary, "actions", AMP_JSON_ARRAY);
     if (text != AMP_TOK_NONE && t->tok[text].len > 0 && is_blank(c, text) &&
         !amp_check_waives(c, AMP_WAIVES_REPORT))
-        amp_check_rule(c, AMP_SEV_ERROR, "E_MALFORMED_RESPONSE", "minimal_report",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(E_MALFORMED_RESPONSE), "minimal_report",
                        "/execution_summary/summary", "what was done", "says nothing");
     if (actions == AMP_TOK_NONE)
         return;
@@ -124,7 +124,7 @@ static void report_check(struct amp_check *c)
         i = t->tok[i].next;
     if (i == t->tok[actions].next && t->tok[actions].count > 0 &&
         !amp_check_waives(c, AMP_WAIVES_REPORT))
-        amp_check_rule(c, AMP_SEV_ERROR, "E_MALFORMED_RESPONSE", "minimal_report",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(E_MALFORMED_RESPONSE), "minimal_report",
                        "/execution_summary/actions", "at least one action", "says nothing");
     if (t->tok[actions].count > ACTIONS_MOST)
         size_warn(c, actions, "actions", "at most 200 actions", t->tok[actions].count, "actions");
@@ -189,7 +189,7 @@ static void paths_check(struct amp_check *c, uint32_t list, const struct amp_aop
             continue;
         const char *fault = amp_aop_reach_denies(&r, text);
         if (fault)
-            amp_check_token(c, AMP_SEV_ERROR, "E_PERMISSION_DENIED", "access", tok,
+            amp_check_token(c, AMP_SEV_ERROR, AMP_CODE(E_PERMISSION_DENIED), "access", tok,
                             expected_path(to, listed), "%s", fault);
     }
     amp_aop_reach_release(&r);
@@ -244,8 +244,8 @@ static void empties_check(struct amp_check *c)
     if (!has_empty_string(t))
         return;
     struct amp_fault f = {.severity = AMP_SEV_WARNING,
-                          .code = c->v->kind == AMP_KIND_RESULT ? "E_MALFORMED_RESPONSE"
-                                                                : "E_SCHEMA_VALIDATION",
+                          .code = c->v->kind == AMP_KIND_RESULT ? AMP_CODE(E_MALFORMED_RESPONSE)
+                                                                : AMP_CODE(E_SCHEMA_VALIDATION),
                           .rule = "empty",
                           .expected = "a text that is not empty"};
     uint32_t key = AMP_TOK_NONE; /* of the value, or of its list */

@@ -4,6 +4,7 @@
 
 #include <amp/protocol/aop_policy.h>
 
+#include "base/codes.h"
 #include "protocol/aop/against.h"
 #include "protocol/aop/aop.h"
 #include "protocol/question.h"
@@ -128,14 +129,16 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
         return false;
     else if (v->body.result.completion == AMP_COMPLETION_FAILED) {
         struct amp_span code = v->body.result.failure;
-        bool known = code.n > 0 && !amp_span_is(code, "E_UNKNOWN");
+        bool known = code.n > 0 && !amp_span_is(code, AMP_CODE(E_UNKNOWN));
         /* Work that was ended on purpose, not because of an error, needs no further attempt. */
-        out->code = known ? code : was_aborted(v) ? AMP_SPAN("cancelled") : AMP_SPAN("E_UNKNOWN");
+        out->code = known            ? code
+                    : was_aborted(v) ? AMP_CODE_SPAN(cancelled)
+                                     : AMP_SPAN("E_UNKNOWN");
         out->classed = true;
-        out->stage =
-            amp_span_is(code, "E_PERMISSION_DENIED") || amp_span_is(code, "E_CONTEXT_OVERFLOW")
-                ? AMP_STAGE_REJECTED
-                : AMP_STAGE_FAILED;
+        out->stage = amp_span_is(code, AMP_CODE(E_PERMISSION_DENIED)) ||
+                             amp_span_is(code, AMP_CODE(E_CONTEXT_OVERFLOW))
+                         ? AMP_STAGE_REJECTED
+                         : AMP_STAGE_FAILED;
     }
     return true;
 }
@@ -157,7 +160,7 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
 {
     (void)a;
     if (e->v->payload == AMP_TOK_NONE)
-        return amp_fail(e->err, AMP_NO, "bad_value", "a message without a task");
+        return amp_fail(e->err, AMP_NO, bad_value, "a message without a task");
     return amp_edit_int(e, e->v->payload, "attempt",
                         amp_attempt_after(amp_attempt_of(e->v), INT64_MAX));
 }
@@ -170,7 +173,8 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
     if (!amp_stage_refuses(a->stage))
         return amp_terms_record(of, a, out, err);
     amp_buf_init(&what, 1 << 16);
-    const char *code = a->code && *a->code ? a->code : "rejected", *note = a->note ? a->note : "";
+    const char *code = a->code && *a->code ? a->code : AMP_CODE(rejected),
+               *note = a->note ? a->note : "";
     if (a->rule && strcmp(a->rule, "duplicate_msg_id") == 0)
         note = "the session has another TASK of this task_id and attempt; it goes on";
     if (amp_buf_fmt(&what, err, "%s%s%s", code, *note ? ": " : "", note) < 0)
@@ -189,7 +193,7 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
 const struct amp_terms amp_terms_aop = {
     .work_ms = task_ms,
     .work_is_ack = true,
-    .timeout_code = "E_TIMEOUT",
+    .timeout_code = AMP_CODE(E_TIMEOUT),
     .notifies = AMP_NOTIFIES_OUTCOME,
     .beat = task_beat,
     .name = task_name,
@@ -202,7 +206,7 @@ const struct amp_terms amp_terms_aop = {
     .falls_back = true,
     .in_sessions = true,
     .to_holds = true,
-    .denied = {[AMP_WORK_NOT_HOLDER] = "E_PERMISSION_DENIED"},
+    .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(E_PERMISSION_DENIED)},
     .retries = {.list_ms = {30000, 120000, 300000}, .n_list = 3},
     .again_id = next_id,
     .again = attempt_edit,

@@ -311,7 +311,7 @@ struct amp_finding amp_finding_rest(unsigned more, enum amp_severity severity,
     snprintf(text, AMP_REST_MAX, "at least %u more %s left out", more,
              more == 1 ? "finding is" : "findings are");
     return (struct amp_finding){.severity = severity,
-                                .code = "more_findings",
+                                .code = AMP_CODE(more_findings),
                                 .field = "",
                                 .pointer = "",
                                 .rule = "limit",

@@ -232,7 +232,7 @@ static void signed_finding(struct amp_finder *f, uint32_t tok, const char *name,
                            const char *expected)
 {
     struct amp_fault at = {.severity = AMP_SEV_ERROR,
-                           .code = "bad_signature",
+                           .code = AMP_CODE(bad_signature),
                            .rule = name ? "required" : "signed",
                            .tok = tok,
                            .name = amp_span_str(name),

@@ -7,6 +7,7 @@
 
 #include <amp/schema/schema.h>
 
+#include "base/codes.h"
 #include "protocol/check/document.h"
 
 enum { TYPE_SLOTS = 64, ARENA_MOST = 512 * 1024 * 1024, SCHEMA_SLOTS = 512, UNFOLDED_MOST = 24 };
@@ -253,7 +254,8 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     if (amp_schema_explain(schema, r->run, v->tape, 0, 0, violation_add, &e, err) < 0)
         return at_limit(r, err);
     if (r->check.n == 0 && !r->check.waived) { /* a refused line has at least one finding */
-        struct amp_fault f = {.severity = AMP_SEV_ERROR, .code = "bad_value", .rule = "schema"};
+        struct amp_fault f = {
+            .severity = AMP_SEV_ERROR, .code = AMP_CODE(bad_value), .rule = "schema"};
         amp_check_add(&r->check, &f, "does not match the schema %s", path);
     }
     return 0;
@@ -262,7 +264,7 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
 static void unknown_protocol(struct amp_reader *r)
 {
     struct amp_fault f = {.severity = AMP_SEV_ERROR,
-                          .code = "unknown_protocol",
+                          .code = AMP_CODE(unknown_protocol),
                           .rule = "detect",
                           .tok = 0,
                           .expected = "a message of amp, sw4rm, aop, aof or rtp",
@@ -328,6 +330,6 @@ int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf
         return -1;
     int got = amp_schema_output(r->asked, r->run, r->asked_of, 0, form, out, &why);
     if (got < 0 && why.status != AMP_DATAERR)
-        return amp_fail(err, why.status, why.code, "%s", why.what);
+        return amp_fail_text(err, why.status, why.code, "%s", why.what);
     return got >= 0;
 }

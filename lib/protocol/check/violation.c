@@ -4,6 +4,7 @@
 
 #include <amp/schema/schema.h>
 
+#include "base/codes.h"
 #include "protocol/check/check.h"
 #include "protocol/spec.h"
 
@@ -160,7 +161,7 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
         return;
     struct amp_finding *f = &c->found[before];
     const struct amp_code_row *row = row_of(codes, f->field, v->keyword);
-    f->code = row ? row->code : "bad_value";
+    f->code = row ? row->code : AMP_CODE(bad_value);
     /* One rule for all missing fields, whichever keyword of a built-in schema requires them. */
     f->rule = absent && c->schema ? "required" : amp_check_text(c, amp_span_str(v->keyword), 60);
     if (!c->schema) /* the schema is the user's; rule and code name a built-in one */

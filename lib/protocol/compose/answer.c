@@ -3,12 +3,14 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
+
 int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_error *err)
 {
     const struct amp_terms *t = amp_terms_of(p);
     if (!(t->no_stages & (1u << stage)))
         return 0;
-    return amp_fail(err, AMP_NO, "unsupported_stage", "%s, not %s", t->stages,
+    return amp_fail(err, AMP_NO, unsupported_stage, "%s, not %s", t->stages,
                     amp_ack_stage_name(stage));
 }
 
@@ -28,7 +30,7 @@ int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_
     else
         amp_uuid4(out);
     if (n >= AMP_MSG_ID_MAX)
-        return amp_fail(err, AMP_NO, "bad_msg_id", "the next attempt's id would be too long");
+        return amp_fail(err, AMP_NO, bad_msg_id, "the next attempt's id would be too long");
     return 0;
 }
 
@@ -74,10 +76,10 @@ int amp_again_line(const struct amp_view *of, const struct amp_again *a, struct 
     const struct amp_terms *t = amp_terms_of(of->protocol);
     struct amp_edit e = {.v = of, .err = err};
     if (!t->again)
-        return amp_fail(err, AMP_NO, "unsupported_protocol",
+        return amp_fail(err, AMP_NO, unsupported_protocol,
                         "messages of this protocol have no id of their own");
     if (!is_editable(of))
-        return amp_fail(err, AMP_NO, "unsupported_protocol",
+        return amp_fail(err, AMP_NO, unsupported_protocol,
                         "a message inside a string is not sent again");
     int rc = t->again(&e, a) < 0 ? -1 : amp_edit_line(&e, out);
     amp_edit_release(&e);

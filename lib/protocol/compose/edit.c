@@ -74,7 +74,7 @@ static int wrapper_open(const struct amp_edit *e, struct amp_buf *out)
         return 0;
     amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, e->v->line.p, e->v->line.n, &fault) < 0)
-        return amp_fail(e->err, AMP_DATAERR, fault.code, "%s", fault.what);
+        return amp_fail_text(e->err, AMP_DATAERR, fault.code, "%s", fault.what);
     uint32_t to = amp_tape_get(&t, 0, AMP_SPAN("to"));
     if (to == AMP_TOK_NONE)
         return 0;

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 json_t *amp_json_load(struct amp_span text, struct amp_error *err)
 {
     json_error_t je;
     if (memchr(text.p ? text.p : "", 0, text.n)) {
-        amp_fail(err, AMP_DATAERR, "invalid_json", "the text contains a NUL byte");
+        amp_fail(err, AMP_DATAERR, invalid_json, "the text contains a NUL byte");
         return NULL;
     }
     errno = 0;
@@ -20,7 +22,7 @@ json_t *amp_json_load(struct amp_span text, struct amp_error *err)
     } else if (!j) {
         enum json_error_code code = json_error_code(&je);
         bool nul = code == json_error_null_character || code == json_error_null_byte_in_key;
-        amp_fail(err, AMP_DATAERR, "invalid_json", "%s (line %d, column %d)",
+        amp_fail(err, AMP_DATAERR, invalid_json, "%s (line %d, column %d)",
                  nul ? "\\u0000 cannot be part of a text here" : je.text, je.line, je.column);
     }
     return j;
@@ -154,7 +156,7 @@ int amp_json_dump_as(const json_t *j, size_t flags, struct amp_buf *out, struct 
     out->len = before;
     if (!d.failed || d.why.status == AMP_TEMPFAIL)
         return amp_fail_memory(err);
-    return amp_fail(err, AMP_DATAERR, "buffer_full", "a composed message does not fit its buffer");
+    return amp_fail(err, AMP_DATAERR, buffer_full, "a composed message does not fit its buffer");
 }
 
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err)

@@ -10,6 +10,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/convert/convert.h"
 #include "protocol/view/object.h"
 
@@ -109,7 +110,7 @@ int amp_convert_fill_check(const char *pair, struct amp_error *err)
     const char *value;
     if (field_of(pair, &value))
         return 0;
-    return amp_fail(err, AMP_USAGE, "usage", "\"%.80s\" is not NAME=VALUE with a name such as repo",
+    return amp_fail(err, AMP_USAGE, usage, "\"%.80s\" is not NAME=VALUE with a name such as repo",
                     pair);
 }
 
@@ -158,7 +159,7 @@ __attribute__((format(printf, 2, 3))) static enum amp_convert_result refuse(stru
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
     j->is_refused = true;
-    finding_report(j, AMP_SEV_ERROR, "cannot_convert", AMP_SPAN(""), why);
+    finding_report(j, AMP_SEV_ERROR, AMP_CODE(cannot_convert), AMP_SPAN(""), why);
     return AMP_CONVERT_REFUSED;
 }
 
@@ -169,7 +170,8 @@ static void note_kept(void *ctx, struct amp_span pointer, bool changed)
     snprintf(message, sizeof message, "%s %s; %s", amp_protocol_name(j->to),
              changed ? "uses another form" : "has no such field",
              j->keeps ? "the original is in x_amp_origin" : "the value is lost");
-    finding_report(j, AMP_SEV_WARNING, j->keeps ? "kept_in_extension" : "not_carried", pointer,
+    finding_report(j, AMP_SEV_WARNING,
+                   j->keeps ? AMP_CODE(kept_in_extension) : AMP_CODE(not_carried), pointer,
                    message);
 }
 
@@ -294,7 +296,7 @@ static int scan_own(struct amp_tape *t, const struct amp_buf *text, struct amp_e
     struct amp_json_fault fault;
     if (amp_tape_scan(t, text->data, text->len, &fault) == 0)
         return 0;
-    return amp_json_fail(err, AMP_INTERNAL, "bad_conversion",
+    return amp_json_fail(err, AMP_INTERNAL, AMP_CODE(bad_conversion),
                          "internal: a conversion did not produce JSON", &fault);
 }
 

@@ -12,6 +12,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 enum { PATTERNS_MOST = 64, PATTERN_MOST = 4096, KIND_MOST = 32, PIECE = 4096 };
 enum { STEPS = 10000, DEPTH = 1000, HEAP_KIB = 4096 };
 
@@ -49,10 +51,9 @@ int amp_redact_pattern(const char *regex, struct amp_error *err)
     PCRE2_SIZE at;
     PCRE2_UCHAR why[120];
     if (n_patterns == PATTERNS_MOST)
-        return amp_fail(err, AMP_USAGE, "too_many", "more than %d patterns to redact",
-                        PATTERNS_MOST);
+        return amp_fail(err, AMP_USAGE, too_many, "more than %d patterns to redact", PATTERNS_MOST);
     if (!*regex || strlen(regex) > PATTERN_MOST)
-        return amp_fail(err, AMP_USAGE, "bad_pattern", "a pattern to redact has 1 to %d bytes",
+        return amp_fail(err, AMP_USAGE, bad_pattern, "a pattern to redact has 1 to %d bytes",
                         PATTERN_MOST);
     pcre2_code *c = pcre2_compile((PCRE2_SPTR)regex, PCRE2_ZERO_TERMINATED,
                                   PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C |
@@ -60,7 +61,7 @@ int amp_redact_pattern(const char *regex, struct amp_error *err)
                                   &code, &at, NULL);
     if (!c) {
         pcre2_get_error_message(code, why, sizeof(why));
-        return amp_fail(err, AMP_USAGE, "bad_pattern", "the pattern to redact '%.100s': %s at %zu",
+        return amp_fail(err, AMP_USAGE, bad_pattern, "the pattern to redact '%.100s': %s at %zu",
                         regex, (const char *)why, (size_t)at);
     }
     patterns[n_patterns].code = c;

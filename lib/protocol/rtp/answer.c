@@ -1,6 +1,7 @@
 /* Runtime Protocol v1 §5: answers about the delivery of an event, and the refusal of a line. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/compose/refuse.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/terms.h"
@@ -94,7 +95,7 @@ int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct
     struct amp_jw w;
     if (!word && !a->is_dead)
         return amp_fail(
-            err, AMP_NO, "unsupported_stage",
+            err, AMP_NO, unsupported_stage,
             "an ack of the Runtime Protocol is accepted, processed or failed_terminal, not %s",
             amp_ack_stage_name(a->stage));
     /* The policies are those by which the event was routed that it answers. */

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/codes/classes.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
@@ -20,17 +21,17 @@ static const char *const classes[] = {AMP_RTP_FAILURE_LIST(X)};
 static const struct {
     const char *hint, *class;
 } hints[] = {
-    {"approval", "approval_required"},
+    {"approval", AMP_CODE(approval_required)},
     {"timeout", "timeout"},
     {"_sla_", "timeout"},
     {"_eta_", "timeout"},
-    {"version", "version_incompatible"},
-    {"dependency", "dependency_missing"},
-    {"missing", "dependency_missing"},
+    {"version", AMP_CODE(version_incompatible)},
+    {"dependency", AMP_CODE(dependency_missing)},
+    {"missing", AMP_CODE(dependency_missing)},
     {"auth", "authz_denied"},
-    {"route", "invalid_target"},
-    {"target", "invalid_target"},
-    {"assignee", "invalid_target"},
+    {"route", AMP_CODE(invalid_target)},
+    {"target", AMP_CODE(invalid_target)},
+    {"assignee", AMP_CODE(invalid_target)},
     {"policy", "policy_blocked"},
     {"transport", "transport_error"},
     {"network", "transport_error"},
@@ -58,20 +59,20 @@ static void snake_case(struct amp_span text, char out[TEXT_MOST + 3])
 
 static const char *const of_codes[AMP_CODE_CLASSES] = {
     [AMP_CODE_FOREIGN] = NULL, /* the hints decide */
-    [AMP_CODE_INTERNAL] = "execution_error",
-    [AMP_CODE_WORK] = "execution_error",
-    [AMP_CODE_CRASH] = "execution_error",
-    [AMP_CODE_ANSWER] = "execution_error",
-    [AMP_CODE_DEPENDENCY] = "dependency_missing",
+    [AMP_CODE_INTERNAL] = AMP_CODE(execution_error),
+    [AMP_CODE_WORK] = AMP_CODE(execution_error),
+    [AMP_CODE_CRASH] = AMP_CODE(execution_error),
+    [AMP_CODE_ANSWER] = AMP_CODE(execution_error),
+    [AMP_CODE_DEPENDENCY] = AMP_CODE(dependency_missing),
     [AMP_CODE_VALIDATION] = "failed_terminal",
     [AMP_CODE_PERMISSION] = "authz_denied",
     [AMP_CODE_SIZE] = "failed_terminal",
-    [AMP_CODE_ROUTE] = "invalid_target",
+    [AMP_CODE_ROUTE] = AMP_CODE(invalid_target),
     [AMP_CODE_UNAVAILABLE] = "dependency_unavailable",
     [AMP_CODE_LIMIT] = "overloaded",
     [AMP_CODE_FULL] = "overloaded",
-    [AMP_CODE_EXPIRED] = "timeout",
-    [AMP_CODE_TIMEOUT] = "timeout",
+    [AMP_CODE_EXPIRED] = AMP_CODE(timeout),
+    [AMP_CODE_TIMEOUT] = AMP_CODE(timeout),
     [AMP_CODE_DUPLICATE] = "failed_terminal",
     [AMP_CODE_PROGRESS] = "failed_terminal",
     [AMP_CODE_CANCELLED] = "failed_terminal",
@@ -105,7 +106,7 @@ const char *amp_rtp_failure(struct amp_span word, struct amp_span summary)
     const char *class = class_of(word);
     if (!class)
         class = class_of(summary);
-    return class ? class : "execution_error";
+    return class ? class : AMP_CODE(execution_error);
 }
 
 void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *pointer,
@@ -122,7 +123,7 @@ void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *poi
         return;
     uint32_t said = amp_object_get(t, object, "errorSummary", AMP_JSON_STRING);
     struct amp_span summary = said != AMP_TOK_NONE ? amp_tok_raw(t, said) : AMP_SPAN("");
-    amp_check_rule(c, AMP_SEV_WARNING, "inferred_failure_class", "failure_class", pointer,
+    amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(inferred_failure_class), "failure_class", pointer,
                    "one of its fourteen words",
                    "is not a failure class of the protocol and is read as %s",
                    amp_rtp_failure(amp_tok_raw(t, tok), summary));

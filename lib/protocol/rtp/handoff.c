@@ -11,6 +11,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/view/object.h"
@@ -157,7 +158,7 @@ static int end_report(const struct amp_handoff_says *s, struct amp_buf *out, str
     amp_jw_member_text(&w, "ackedByNodeId", node);
     amp_jw_member_text(&w, "ackedByAgentId", by);
     amp_rec_time(&w, "ackedAt", s->now_ms);
-    amp_jw_member_text(&w, "code", "handoff_expired");
+    amp_jw_member_text(&w, "code", AMP_CODE(handoff_expired));
     amp_jw_member_str(&w, "reason", s->reason);
     amp_jw_close(&w, '}');
     return amp_rtp_close(&w, &e, err);

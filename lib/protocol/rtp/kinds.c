@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/spec.h"
 
 #define B(field) offsetof(struct amp_body, field)
@@ -63,13 +64,13 @@ static const struct amp_fill_table failed = AMP_FILL_TABLE(struct amp_body, fail
 #define TIME "RFC 3339 with an offset or Z, such as 2026-02-25T16:22:10.123Z"
 /* The codes of events that need no corrId: messages, signals, dead letters. */
 static const struct amp_code_row lone_codes[] = {
-    {"payload.toAgents", "required", "missing_route_fields", "at least one agent"},
-    {"payload.toAgents", "minItems", "missing_route_fields", "at least one agent"},
-    {"payload.toAgents", "*", "invalid_targets", "a list of agents"},
-    {"payload.toAgents[]", "*", "invalid_targets", "the id of an agent"},
-    {"*", "enum", "bad_enum", NULL},
-    {"*", "format", "bad_value", TIME},
-    {"*", "*", "bad_value", NULL},
+    {"payload.toAgents", "required", AMP_CODE(missing_route_fields), "at least one agent"},
+    {"payload.toAgents", "minItems", AMP_CODE(missing_route_fields), "at least one agent"},
+    {"payload.toAgents", "*", AMP_CODE(invalid_targets), "a list of agents"},
+    {"payload.toAgents[]", "*", AMP_CODE(invalid_targets), "the id of an agent"},
+    {"*", "enum", AMP_CODE(bad_enum), NULL},
+    {"*", "format", AMP_CODE(bad_value), TIME},
+    {"*", "*", AMP_CODE(bad_value), NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
 #include "protocol/rtp/rtp.h"
@@ -47,7 +48,7 @@ static enum amp_about_kind question_about(const struct amp_view *v)
 
 static enum amp_reason question_reason(const struct amp_view *v)
 {
-    return amp_span_is(item_text(v, "failureClass"), "approval_required")
+    return amp_span_is(item_text(v, "failureClass"), AMP_CODE(approval_required))
                ? AMP_REASON_SECURITY_APPROVAL
                : AMP_REASON_TASK_ESCALATION;
 }
@@ -127,7 +128,7 @@ static int question_decide(const struct amp_asked *q, const struct amp_operator_
     if (strcmp(a->action, "reassigned") == 0) {
         size_t n = strcspn(note, " \t");
         if (n == 0 || !amp_span_copy((struct amp_span){note, n}, assignee, sizeof assignee))
-            return amp_fail(err, AMP_DATAERR, "bad_answer",
+            return amp_fail(err, AMP_DATAERR, bad_answer,
                             "reassigned needs an agent (reassigned AGENT [NOTE])");
         note += n + strspn(note + n, " \t");
     }

@@ -5,6 +5,7 @@
  */
 #include "protocol/reply.h"
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/view/object.h"
@@ -29,15 +30,15 @@ static int event_write(const struct amp_view *of, const struct amp_reply_said *s
 static int ack_compose(const struct amp_view *of, const struct amp_reply_said *said,
                        enum amp_ack_stage stage, struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_answer a = {.stage = stage,
-                                 .by = said->by,
-                                 .code = stage == AMP_STAGE_REJECTED && !said->code ? "rejected"
-                                                                                    : said->code,
-                                 .note = said->text,
-                                 .retryable = said->retryable,
-                                 .node = said->by,
-                                 .sequence = said->sequence,
-                                 .now_ms = said->now_ms};
+    const struct amp_answer a = {
+        .stage = stage,
+        .by = said->by,
+        .code = stage == AMP_STAGE_REJECTED && !said->code ? AMP_CODE(rejected) : said->code,
+        .note = said->text,
+        .retryable = said->retryable,
+        .node = said->by,
+        .sequence = said->sequence,
+        .now_ms = said->now_ms};
     return amp_rtp_answer(of, &a, out, err);
 }
 
@@ -53,7 +54,7 @@ static int accept_compose(const struct amp_view *of, const struct amp_reply_said
              deadline != AMP_TOK_NONE)
         json_object_set_new(p, "etaAt", amp_json_of(of->tape, deadline, err));
     if (!json_object_get(p, "etaAt") && !json_object_get(p, "etaSeconds"))
-        return amp_fail(err, AMP_NO, "eta_required",
+        return amp_fail(err, AMP_NO, eta_required,
                         "an acceptance says when the work will be done: give an ETA (--eta)");
     json_object_set_new(p, "taskId", amp_reply_span(of->task));
     json_object_set_new(p, "acceptedByAgentId", json_string(said->by));

@@ -1,6 +1,7 @@
 /* Runtime Protocol v1: the envelope of events, and the detection of events and records. */
 #include <stddef.h>
 
+#include "base/codes.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
 
@@ -34,16 +35,16 @@ static const struct amp_fill_table addressed = AMP_FILL_TABLE(struct amp_view, a
 
 #define TIME "RFC 3339 with an offset or Z, such as 2026-02-25T16:22:10.123Z"
 static const struct amp_code_row codes[] = {
-    {"kind", "*", "unknown_kind", NULL},
-    {"corrId", "*", "corr_id_required", "the id of the conversation"},
-    {"payload.status", "*", "bad_status", "in_progress or failed"},
-    {"payload.etaSeconds", "*", "eta_range", "1 to 1209600 seconds"},
-    {"defaultEtaSeconds", "*", "eta_range", "between 30 and 86400"},
-    {"payload.toAgents", "*", "invalid_targets", "a list of agents"},
-    {"payload.toAgents[]", "*", "invalid_targets", "the id of an agent"},
-    {"payload.errorSummary", "required", "diagnostics_required", "what went wrong"},
-    {"payload.errorSummary", "minLength", "diagnostics_required", "what went wrong"},
-    {"*", "enum", "bad_enum", NULL},
+    {"kind", "*", AMP_CODE(unknown_kind), NULL},
+    {"corrId", "*", AMP_CODE(corr_id_required), "the id of the conversation"},
+    {"payload.status", "*", AMP_CODE(bad_status), "in_progress or failed"},
+    {"payload.etaSeconds", "*", AMP_CODE(eta_range), "1 to 1209600 seconds"},
+    {"defaultEtaSeconds", "*", AMP_CODE(eta_range), "between 30 and 86400"},
+    {"payload.toAgents", "*", AMP_CODE(invalid_targets), "a list of agents"},
+    {"payload.toAgents[]", "*", AMP_CODE(invalid_targets), "the id of an agent"},
+    {"payload.errorSummary", "required", AMP_CODE(diagnostics_required), "what went wrong"},
+    {"payload.errorSummary", "minLength", AMP_CODE(diagnostics_required), "what went wrong"},
+    {"*", "enum", AMP_CODE(bad_enum), NULL},
     {"capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
     {"payload.capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
     {"*", "pattern", "bad_value", "a semantic version, such as 1.3.0"},

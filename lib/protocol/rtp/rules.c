@@ -21,7 +21,7 @@ static bool has_value(const struct amp_check *c, const char *key, enum amp_json_
 static void payload_check(struct amp_check *c)
 {
     if (c->v->payload == AMP_TOK_NONE && !amp_object_has(c->v->tape, 0, "payloadRef"))
-        amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "required", "/payload",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(bad_value), "required", "/payload",
                        "a payload, or a payloadRef", "is missing");
 }
 
@@ -40,7 +40,7 @@ static void expiry_check(struct amp_check *c)
 {
     int64_t ms = c->v->expires_ms;
     if (ms != 0)
-        time_check(c, "expired", "expiry", "/expiresAt", "later than createdAt",
+        time_check(c, AMP_CODE(expired), "expiry", "/expiresAt", "later than createdAt",
                    ms <= c->v->created_ms, ms <= c->opt->now_ms);
 }
 
@@ -49,8 +49,8 @@ static void eta_time_check(struct amp_check *c, const char *key, const char *poi
     int64_t ms;
     uint32_t tok = amp_object_get(c->v->tape, c->v->payload, key, AMP_JSON_STRING);
     if (tok != AMP_TOK_NONE && amp_time_parse(amp_tok_raw(c->v->tape, tok), &ms))
-        time_check(c, "eta_in_past", "eta", pointer, "not before createdAt", ms < c->v->created_ms,
-                   ms < c->opt->now_ms);
+        time_check(c, AMP_CODE(eta_in_past), "eta", pointer, "not before createdAt",
+                   ms < c->v->created_ms, ms < c->opt->now_ms);
 }
 
 static void eta_check(struct amp_check *c)
@@ -69,7 +69,7 @@ static void eta_given_check(struct amp_check *c)
     if (c->v->payload == AMP_TOK_NONE || amp_object_has(t, c->v->payload, "etaAt") ||
         amp_object_has(t, c->v->payload, "etaSeconds"))
         return;
-    amp_check_rule(c, AMP_SEV_ERROR, "eta_required", "required", "/payload/etaAt",
+    amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(eta_required), "required", "/payload/etaAt",
                    "etaAt or etaSeconds", "is missing");
 }
 
@@ -95,7 +95,7 @@ static void route_check(struct amp_check *c)
         has_value(c, "requiredCapabilities", AMP_JSON_ARRAY))
         return;
     unsigned before = c->n;
-    lack_report(c, "missing_route_fields", "route", "/payload/requiredCapabilities",
+    lack_report(c, AMP_CODE(missing_route_fields), "route", "/payload/requiredCapabilities",
                 "at least one capability, or toAgents", "no agent is named either");
     if (c->n > before)
         c->found[before].seed_code = seed;
@@ -105,7 +105,7 @@ static void result_check(struct amp_check *c)
 {
     if (c->v->payload != AMP_TOK_NONE && !has_value(c, "resultSummary", AMP_JSON_STRING) &&
         !has_value(c, "resultRef", AMP_JSON_STRING))
-        lack_report(c, "result_required", "result", "/payload/resultSummary",
+        lack_report(c, AMP_CODE(result_required), "result", "/payload/resultSummary",
                     "a resultSummary or a resultRef", "the task has no result");
 }
 
@@ -115,8 +115,8 @@ static void update_check(struct amp_check *c)
     if (c->v->payload != AMP_TOK_NONE &&
         amp_object_is(c->v->tape, c->v->payload, "status", "failed") &&
         !has_value(c, "note", AMP_JSON_STRING) && !has_value(c, "result", AMP_JSON_STRING))
-        lack_report(c, "diagnostics_required", "diagnostics", "/payload/note", "a note or a result",
-                    "does not describe the failure");
+        lack_report(c, AMP_CODE(diagnostics_required), "diagnostics", "/payload/note",
+                    "a note or a result", "does not describe the failure");
 }
 
 static void failure_check(struct amp_check *c)
@@ -137,7 +137,7 @@ static void outbox_check(struct amp_check *c)
     uint32_t at = amp_object_get(t, 0, "sourceNodeId", AMP_JSON_STRING);
     if (by == AMP_TOK_NONE || at == AMP_TOK_NONE || amp_tape_equal(t, by, t, at))
         return;
-    amp_check_rule(c, AMP_SEV_WARNING, "foreign_outbox", "outbox", "/payload/ackedByNodeId",
+    amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(foreign_outbox), "outbox", "/payload/ackedByNodeId",
                    "the same as sourceNodeId", "does not own the outbox of the ack");
 }
 

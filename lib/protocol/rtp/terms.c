@@ -4,6 +4,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
@@ -31,7 +32,7 @@ static int duplicate_write(const struct amp_view *of, const struct amp_answer *a
     snprintf(note, sizeof(note), "%.*s is %s", (int)(first->id.n < 200 ? first->id.n : 200),
              first->id.p, first->status);
     said.stage = first->done ? AMP_STAGE_FULFILLED : AMP_STAGE_RECEIVED;
-    said.code = first->done ? "duplicate_detected" : "already_in_progress";
+    said.code = first->done ? AMP_CODE(duplicate_detected) : AMP_CODE(already_in_progress);
     said.note = note;
     return answer_write(of, &said, out, err);
 }
@@ -49,7 +50,7 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
     const struct amp_view *v = e->v;
     uint32_t trace = amp_object_get(v->tape, 0, "trace", AMP_JSON_OBJECT);
     if (trace == AMP_TOK_NONE)
-        return amp_fail(e->err, AMP_NO, "bad_value", "an event without trace has no attempts");
+        return amp_fail(e->err, AMP_NO, bad_value, "an event without trace has no attempts");
     if (amp_edit_text(e, 0, "eventId", amp_span_str(a->id)) < 0 ||
         amp_edit_text(e, 0, "sourceNodeId", amp_span_str(a->node)) < 0 ||
         amp_edit_int(e, 0, "seq", a->sequence) < 0 ||
@@ -214,19 +215,19 @@ const struct amp_terms amp_terms_rtp = {
     .refuses_malformed = true,
     .by_catalog = true,
     .expands_all = true,
-    .lost_code = "invalid_targets",
-    .unaddressed_code = "missing_route_fields",
-    .undeliverable_code = "no_route",
-    .expired_code = "expired",
+    .lost_code = AMP_CODE(invalid_targets),
+    .unaddressed_code = AMP_CODE(missing_route_fields),
+    .undeliverable_code = AMP_CODE(no_route),
+    .expired_code = AMP_CODE(expired),
     .stages_follow = true,
     .notifies = AMP_NOTIFIES_NOTICE,
     .accepted = accepted,
-    .denied = {[AMP_WORK_NOT_HOLDER] = "not_claimant",
-               [AMP_WORK_TAKEN] = "already_claimed",
-               [AMP_WORK_NOT_ADDRESSEE] = "not_assignee",
-               [AMP_WORK_NOT_ACCEPTED] = "accept_required",
-               [AMP_WORK_UNAPPROVED] = "approval_required",
-               [AMP_WORK_FULL] = "backpressure"},
+    .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(not_claimant),
+               [AMP_WORK_TAKEN] = AMP_CODE(already_claimed),
+               [AMP_WORK_NOT_ADDRESSEE] = AMP_CODE(not_assignee),
+               [AMP_WORK_NOT_ACCEPTED] = AMP_CODE(accept_required),
+               [AMP_WORK_UNAPPROVED] = AMP_CODE(approval_required),
+               [AMP_WORK_FULL] = AMP_CODE(backpressure)},
     .claims_most = 6,
     .failures_most = 3,
     .is_for = is_for,

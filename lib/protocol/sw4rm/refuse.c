@@ -11,6 +11,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/codes/classes.h"
 #include "protocol/codes/meanings.h"
 #include "protocol/compose/refuse.h"
@@ -80,27 +81,27 @@ int amp_sw4rm_line(struct amp_span to, const struct amp_sw4rm_said *said, struct
 const char *amp_sw4rm_code(const char *code)
 {
     static const char *const codes[AMP_CODE_CLASSES] = {
-        [AMP_CODE_FOREIGN] = "internal_error",
-        [AMP_CODE_INTERNAL] = "internal_error",
-        [AMP_CODE_WORK] = "internal_error",
-        [AMP_CODE_CRASH] = "internal_error",
-        [AMP_CODE_ANSWER] = "internal_error",
-        [AMP_CODE_DEPENDENCY] = "internal_error",
-        [AMP_CODE_VALIDATION] = "validation_error",
-        [AMP_CODE_PERMISSION] = "permission_denied",
-        [AMP_CODE_SIZE] = "oversize_payload",
-        [AMP_CODE_ROUTE] = "no_route",
-        [AMP_CODE_UNAVAILABLE] = "agent_unavailable",
-        [AMP_CODE_LIMIT] = "agent_unavailable",
-        [AMP_CODE_FULL] = "buffer_full",
-        [AMP_CODE_EXPIRED] = "ttl_expired",
-        [AMP_CODE_TIMEOUT] = "tool_timeout",
-        [AMP_CODE_DUPLICATE] = "duplicate_detected",
-        [AMP_CODE_PROGRESS] = "already_in_progress",
-        [AMP_CODE_CANCELLED] = "cancelled",
-        [AMP_CODE_PREEMPTED] = "forced_preemption",
-        [AMP_CODE_BUDGET] = "permission_denied",
-        [AMP_CODE_DEPTH] = "validation_error",
+        [AMP_CODE_FOREIGN] = AMP_CODE(internal_error),
+        [AMP_CODE_INTERNAL] = AMP_CODE(internal_error),
+        [AMP_CODE_WORK] = AMP_CODE(internal_error),
+        [AMP_CODE_CRASH] = AMP_CODE(internal_error),
+        [AMP_CODE_ANSWER] = AMP_CODE(internal_error),
+        [AMP_CODE_DEPENDENCY] = AMP_CODE(internal_error),
+        [AMP_CODE_VALIDATION] = AMP_CODE(validation_error),
+        [AMP_CODE_PERMISSION] = AMP_CODE(permission_denied),
+        [AMP_CODE_SIZE] = AMP_CODE(oversize_payload),
+        [AMP_CODE_ROUTE] = AMP_CODE(no_route),
+        [AMP_CODE_UNAVAILABLE] = AMP_CODE(agent_unavailable),
+        [AMP_CODE_LIMIT] = AMP_CODE(agent_unavailable),
+        [AMP_CODE_FULL] = AMP_CODE(buffer_full),
+        [AMP_CODE_EXPIRED] = AMP_CODE(ttl_expired),
+        [AMP_CODE_TIMEOUT] = AMP_CODE(tool_timeout),
+        [AMP_CODE_DUPLICATE] = AMP_CODE(duplicate_detected),
+        [AMP_CODE_PROGRESS] = AMP_CODE(already_in_progress),
+        [AMP_CODE_CANCELLED] = AMP_CODE(cancelled),
+        [AMP_CODE_PREEMPTED] = AMP_CODE(forced_preemption),
+        [AMP_CODE_BUDGET] = AMP_CODE(permission_denied),
+        [AMP_CODE_DEPTH] = AMP_CODE(validation_error),
     };
     for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
         if (strcasecmp(m->code, code) == 0)

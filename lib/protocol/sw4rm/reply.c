@@ -9,6 +9,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
@@ -98,7 +99,8 @@ static int error_say(const struct amp_view *of, const struct amp_reply_said *sai
                      struct amp_buf *out, struct amp_error *err)
 {
     char code[64];
-    amp_sw4rm_capitals(amp_span_str(said->code ? said->code : "internal_error"), code, sizeof code);
+    amp_sw4rm_capitals(amp_span_str(said->code ? said->code : AMP_CODE(internal_error)), code,
+                       sizeof code);
     json_auto_t *p =
         json_pack("{s:o, s:s, s:s}", "call_id", amp_reply_span(of->body.tool_call.call),
                   "error_code", code, "note", amp_reply_text(said));
@@ -156,7 +158,7 @@ static int ack_compose(const struct amp_view *of, const struct amp_reply_said *s
     if (said->act == AMP_REPLY_FAIL) {
         a.stage = said->taken ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
         if (said->taken && !said->code)
-            a.code = "internal_error";
+            a.code = AMP_CODE(internal_error);
         return amp_terms_sw4rm.answer(of, &a, out, err);
     }
     if (said->act == AMP_REPLY_COMPLETE) {

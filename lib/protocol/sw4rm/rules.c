@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/sw4rm/sw4rm.h"
 
 static const uint8_t hex_digit[256] = {['0' ... '9'] = 1, ['a' ... 'f'] = 1, ['A' ... 'F'] = 1};
@@ -37,7 +38,7 @@ static void ids_check(struct amp_check *c)
     } ids[] = {{c->v->id, "/message_id"}, {c->v->correlation, "/correlation_id"}};
     for (unsigned i = 0; i < AMP_SPEC_COUNT(ids); i++)
         if (ids[i].id.n > 0 && !is_uuid4(ids[i].id))
-            amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "uuid", ids[i].pointer,
+            amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(validation_error), "uuid", ids[i].pointer,
                            "a UUID of version 4", "is not a UUID of version 4");
 }
 
@@ -45,11 +46,11 @@ static void ids_check(struct amp_check *c)
 static void recipient_check(struct amp_check *c)
 {
     if (c->v->n_to > 1)
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "unicast", "/to", "one recipient",
-                       "names %u recipients", c->v->n_to);
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "unicast", "/to",
+                       "one recipient", "names %u recipients", c->v->n_to);
     else if (c->v->n_to == 1 && amp_span_is(c->v->to[0], "all"))
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "unicast", "/to", "one recipient",
-                       "names everybody");
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "unicast", "/to",
+                       "one recipient", "names everybody");
 }
 
 /* {producer_id}:{operation_type}:{deterministic_hash}; a producer_id may contain colons. */
@@ -59,15 +60,15 @@ static void token_check(struct amp_check *c)
     if (t.n == 0)
         return;
     if (memchr(t.p, '\n', t.n)) {
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "token", "/idempotency_token",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "token", "/idempotency_token",
                        "a token on one line", "contains a line feed");
         return;
     }
     const char *hash = memrchr(t.p, ':', t.n);
     const char *operation = hash ? memrchr(t.p, ':', (size_t)(hash - t.p)) : NULL;
     if (!operation || operation == t.p || hash == operation + 1 || hash == t.p + t.n - 1)
-        amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "token", "/idempotency_token",
-                       "{producer_id}:{operation_type}:{hash}",
+        amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(validation_error), "token",
+                       "/idempotency_token", "{producer_id}:{operation_type}:{hash}",
                        "does not have the recommended form");
 }
 
@@ -95,7 +96,7 @@ static void hlc_check(struct amp_check *c)
     uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("hlc_timestamp"));
     if (tok == AMP_TOK_NONE || (t->tok[tok].type == AMP_JSON_STRING && t->tok[tok].len == 0)) {
         if (c->opt->hlc)
-            amp_check_rule(c, AMP_SEV_ERROR, "validation_error",
+            amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error),
                            tok == AMP_TOK_NONE ? "required" : "hlc", "/hlc_timestamp",
                            "time, counter and node, such as 1725552000.000001.node-a",
                            "%s, and hybrid logical clocks are on",
@@ -104,15 +105,16 @@ static void hlc_check(struct amp_check *c)
     }
     if (t->tok[tok].type != AMP_JSON_STRING || is_hlc(amp_tok_raw(t, tok)))
         return;
-    amp_check_rule(c, c->opt->hlc ? AMP_SEV_ERROR : AMP_SEV_WARNING, "validation_error", "hlc",
-                   "/hlc_timestamp", "time, counter and node, such as 1725552000.000001.node-a",
+    amp_check_rule(c, c->opt->hlc ? AMP_SEV_ERROR : AMP_SEV_WARNING, AMP_CODE(validation_error),
+                   "hlc", "/hlc_timestamp",
+                   "time, counter and node, such as 1725552000.000001.node-a",
                    "is not a hybrid logical clock");
 }
 
 static void expiry_check(struct amp_check *c)
 {
     if (c->opt->now_ms > 0 && c->v->expires_ms > 0 && c->v->expires_ms <= c->opt->now_ms)
-        amp_check_rule(c, AMP_SEV_ERROR, "ttl_expired", "ttl", "/ttl_ms",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(ttl_expired), "ttl", "/ttl_ms",
                        "a message that has not expired", "has expired");
 }
 

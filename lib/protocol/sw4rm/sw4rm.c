@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/sw4rm/sw4rm.h"
 
 #define V(field) offsetof(struct amp_view, field)
@@ -27,8 +28,8 @@ static const struct amp_fill_row envelope[] = {
 };
 
 static const struct amp_code_row codes[] = {
-    {"message_type", "enum", "unsupported_message_type", NULL},
-    {"*", "*", "validation_error", NULL},
+    {"message_type", "enum", AMP_CODE(unsupported_message_type), NULL},
+    {"*", "*", AMP_CODE(validation_error), NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/codes.h"
 #include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
@@ -16,13 +17,14 @@
  */
 static const char *refusal_code(const struct amp_answer *a)
 {
-    const char *code = a->code && *a->code ? a->code : "rejected";
+    const char *code = a->code && *a->code ? a->code : AMP_CODE(rejected);
     for (const char *c = code; *c; c++)
         if (!isalpha((unsigned char)*c) && *c != '_')
             return code; /* an application's own code, which the list allows */
     const char *said = amp_sw4rm_code(code);
-    bool vague = strcmp(said, "internal_error") == 0 || strcmp(said, "validation_error") == 0;
-    return a->retryable && vague && strcasecmp(said, code) != 0 ? "agent_unavailable" : said;
+    bool vague = amp_code_is(said, internal_error) || amp_code_is(said, validation_error);
+    return a->retryable && vague && strcasecmp(said, code) != 0 ? AMP_CODE(agent_unavailable)
+                                                                : said;
 }
 
 static bool is_answerable(const struct amp_view *of)
@@ -66,7 +68,7 @@ static int duplicate_write(const struct amp_view *of, const struct amp_answer *a
     snprintf(note, sizeof(note), "The work of %.*s continues; it is %s",
              (int)(first->id.n < 200 ? first->id.n : 200), first->id.p, first->status);
     said.stage = AMP_STAGE_REJECTED;
-    said.code = "already_in_progress";
+    said.code = AMP_CODE(already_in_progress);
     said.note = note;
     return amp_sw4rm_ack(of, &said, out, err);
 }
@@ -218,10 +220,10 @@ const struct amp_terms amp_terms_sw4rm = {
     .routes_once = is_routed_once,
     .signs = true,
     .delivers_content = true,
-    .full_code = "buffer_full",
-    .sequence_code = "validation_error",
+    .full_code = AMP_CODE(buffer_full),
+    .sequence_code = AMP_CODE(validation_error),
     .tool_frame = "TOOL_RESULT",
-    .overdue_code = "tool_timeout",
+    .overdue_code = AMP_CODE(tool_timeout),
     .notifies = AMP_NOTIFIES_NACK,
     .ack_timeout_ms = 10000,
     .silent = silent,
@@ -232,7 +234,7 @@ const struct amp_terms amp_terms_sw4rm = {
     .sender_at = "/producer_id",
     .outcome = outcome_read,
     .operation = operation_of,
-    .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
+    .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(permission_denied)},
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .again = attempt_edit,
     .assign = call_assign,

@@ -271,7 +271,7 @@ static int recipient_add(struct amp_recipients *out, struct amp_span name, struc
         if (amp_span_eq(out->to[i], name))
             return 0;
     if (out->n == AMP_ADDRESS_MAX)
-        return amp_fail(err, AMP_NO, "invalid_targets", "it is for more than %d agents",
+        return amp_fail(err, AMP_NO, invalid_targets, "it is for more than %d agents",
                         AMP_ADDRESS_MAX);
     out->to[out->n++] = name;
     return 0;
@@ -374,7 +374,8 @@ static bool skills_fit(const json_t *catalog)
 static int capability_refuse(struct amp_error *err, const char *code, struct amp_span cap,
                              const char *why)
 {
-    return amp_fail(err, AMP_NO, code, "%.*s %s", (int)(cap.n < 160 ? cap.n : 160), cap.p, why);
+    return amp_fail_text(err, AMP_NO, code, "%.*s %s", (int)(cap.n < 160 ? cap.n : 160), cap.p,
+                         why);
 }
 
 /* Removes the agents from `eligible` that are not in the capability's index. */
@@ -388,11 +389,11 @@ static int eligible_narrow(struct amp_store *s, struct amp_span cap, json_t **el
         return -1;
     int rc = 0;
     if (!c.catalog)
-        rc = capability_refuse(err, "no_route", cap, "is not published");
+        rc = capability_refuse(err, AMP_CODE(no_route), cap, "is not published");
     else if (strcmp(amp_json_str(c.catalog, "status"), "disabled") == 0)
-        rc = capability_refuse(err, "capability_unavailable", cap, "is disabled");
+        rc = capability_refuse(err, AMP_CODE(capability_unavailable), cap, "is disabled");
     else if (!skills_fit(c.catalog))
-        rc = capability_refuse(err, "version_incompatible", cap,
+        rc = capability_refuse(err, AMP_CODE(version_incompatible), cap,
                                "has a delegation skill that does not match its executor skill");
     both = json_array();
     json_array_foreach (json_object_get(c.index, "eligibleAgentIds"), i, x) {
@@ -415,12 +416,12 @@ static int eligible_find(struct amp_store *s, const struct amp_spans *wanted, js
     int rc = 0;
     *eligible = NULL;
     if (!s)
-        return capability_refuse(err, "no_route", wanted->v[0],
+        return capability_refuse(err, AMP_CODE(no_route), wanted->v[0],
                                  "cannot be looked up without a state directory");
     for (uint32_t k = 0; k < wanted->n && rc == 0; k++)
         rc = eligible_narrow(s, wanted->v[k], eligible, err);
     if (rc == 0 && json_array_size(*eligible) == 0)
-        rc = capability_refuse(err, "no_route", wanted->v[0],
+        rc = capability_refuse(err, AMP_CODE(no_route), wanted->v[0],
                                "and no agent has the other required capabilities");
     return rc;
 }
@@ -442,7 +443,7 @@ static int eligible_add(struct amp_addresses *a, const struct amp_view *v,
             rc = recipient_add(out, name, err);
     }
     if (rc == 0 && out->n == 0)
-        rc = capability_refuse(err, "capability_unavailable", wanted->v[0],
+        rc = capability_refuse(err, AMP_CODE(capability_unavailable), wanted->v[0],
                                "has no reachable owner");
     return rc;
 }
@@ -485,23 +486,23 @@ static int recipients_refuse(const struct amp_recipients *out, const struct amp_
                              struct amp_error *err)
 {
     const struct amp_terms *terms = amp_terms_of(v->protocol);
-    const char *lost = terms->lost_code ? terms->lost_code : "no_route";
+    const char *lost = terms->lost_code ? terms->lost_code : AMP_CODE(no_route);
     struct amp_span name = out->lost;
     int n = (int)(name.n < 160 ? name.n : 160);
     if (out->n_lost == 0 && terms->unaddressed_code && v->kind == AMP_KIND_DISPATCH)
-        return amp_fail(err, AMP_NO, terms->unaddressed_code,
-                        "it names neither agents nor capabilities");
+        return amp_fail_text(err, AMP_NO, terms->unaddressed_code,
+                             "it names neither agents nor capabilities");
     if (out->n_lost == 0)
-        return amp_fail(err, AMP_NO, "no_route", "it names no recipient");
+        return amp_fail(err, AMP_NO, no_route, "it names no recipient");
     if (amp_span_is(name, "all"))
-        return amp_fail(err, AMP_NO, lost, "it is for all, but no other agent is registered");
+        return amp_fail_text(err, AMP_NO, lost, "it is for all, but no other agent is registered");
     if (out->unbound)
-        return amp_fail(err, AMP_NO, AMP_NOT_BOUND, "no agent of the role %.*s is bound", n,
-                        name.p);
+        return amp_fail_text(err, AMP_NO, AMP_NOT_BOUND, "no agent of the role %.*s is bound", n,
+                             name.p);
     if (out->gone && !terms->lost_code)
-        return amp_fail(err, AMP_NO, "agent_unavailable", "%.*s is unreachable or has left", n,
+        return amp_fail(err, AMP_NO, agent_unavailable, "%.*s is unreachable or has left", n,
                         name.p);
-    return amp_fail(err, AMP_NO, lost, "%.*s is neither an agent nor a role", n, name.p);
+    return amp_fail_text(err, AMP_NO, lost, "%.*s is neither an agent nor a role", n, name.p);
 }
 
 int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
@@ -524,7 +525,8 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
         if (out->unbound)
             return capability_refuse(err, AMP_NOT_BOUND, wanted->v[0],
                                      "is offered only by agents that are not bound to a worktree");
-        return capability_refuse(err, out->gone ? "agent_unavailable" : "no_route", wanted->v[0],
+        return capability_refuse(err, out->gone ? AMP_CODE(agent_unavailable) : AMP_CODE(no_route),
+                                 wanted->v[0],
                                  "and no reachable agent has the other required capabilities");
     }
     for (uint32_t i = 0; i < v->n_to; i++) {

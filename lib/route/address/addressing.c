@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "identity/signature.h"
 #include "message/inbox/inbox.h"
 #include "protocol/spec.h"
@@ -50,13 +51,12 @@ static int agent_add(struct amp_addressing *a, const char *text, struct amp_erro
 {
     const char *eq = strchr(text, '=');
     if (!eq || eq == text || !eq[1])
-        return amp_fail(err, AMP_USAGE, "bad_agent", "--agent takes NAME=PORT, not \"%.200s\"",
-                        text);
+        return amp_fail(err, AMP_USAGE, bad_agent, "--agent takes NAME=PORT, not \"%.200s\"", text);
     struct amp_span name = {text, (size_t)(eq - text)};
     if (amp_addresses_given(&a->book, name))
-        return amp_fail(err, AMP_USAGE, "bad_agent", "%.*s has two ports", (int)name.n, name.p);
+        return amp_fail(err, AMP_USAGE, bad_agent, "%.*s has two ports", (int)name.n, name.p);
     if (amp_span_is(name, "all"))
-        return amp_fail(err, AMP_USAGE, "bad_agent", "\"all\" is not an agent's name");
+        return amp_fail(err, AMP_USAGE, bad_agent, "\"all\" is not an agent's name");
     struct amp_given *p = &a->book.given[a->book.n_given];
     if (amp_outlets_open(a->outlets, eq + 1, AMP_OUTLET_FOR_AGENT, &p->outlet, err) < 0)
         return -1;
@@ -66,7 +66,7 @@ static int agent_add(struct amp_addressing *a, const char *text, struct amp_erro
     if (amp_outlet_own(a->outlets, p->outlet, name, err) < 0)
         return -1;
     if (amp_outlet_info(a->outlets, p->outlet)->action == AMP_OUTLET_AGENTS)
-        return amp_fail(err, AMP_USAGE, "bad_agent", "%s cannot be the port of an agent", eq + 1);
+        return amp_fail(err, AMP_USAGE, bad_agent, "%s cannot be the port of an agent", eq + 1);
     return amp_outlet_usable(a->outlets, p->outlet, err);
 }
 
@@ -74,7 +74,7 @@ int amp_addressing_start(struct amp_addressing *a, const char *const *agents, in
                          struct amp_error *err)
 {
     if (!a->run->store && !a->run->dry && n == 0)
-        return amp_fail(err, AMP_USAGE, "no_state", "the port agents needs --state or --agent");
+        return amp_fail(err, AMP_USAGE, no_state, "the port agents needs --state or --agent");
     a->started = true;
     a->book.store = a->run->store;
     if (!(a->book.given = calloc((size_t)n + 1, sizeof(*a->book.given))))
@@ -156,7 +156,7 @@ static int types_check(const struct amp_addressing *a, struct job *j, const stru
                                 err) < 0)
             return -1;
         if (!takes)
-            amp_route_job_refuse(kid, "unsupported_message_type",
+            amp_route_job_refuse(kid, AMP_CODE(unsupported_message_type),
                                  "its recipient does not accept its content_type",
                                  kid->address.name, false);
     }
@@ -224,9 +224,9 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
     if (to.n_lost > 0) {
         const char *lost = amp_terms_of(v->protocol)->lost_code;
         if (!why.status)
-            amp_fail(&why, AMP_NO, lost ? lost : "no_route",
-                     "%.*s is neither an agent nor a role (%u of its recipients are unknown)",
-                     (int)(to.lost.n < 160 ? to.lost.n : 160), to.lost.p, to.n_lost);
+            amp_fail_text(&why, AMP_NO, lost ? lost : AMP_CODE(no_route),
+                          "%.*s is neither an agent nor a role (%u of its recipients are unknown)",
+                          (int)(to.lost.n < 160 ? to.lost.n : 160), to.lost.p, to.n_lost);
         if (!(j->address.no_recipient = malloc(sizeof(*j->address.no_recipient))))
             return amp_fail_memory(err);
         j->address.no_recipient->why = why;
@@ -269,11 +269,11 @@ int amp_addressing_outlet(struct amp_addressing *a, const struct job *recipient,
         amp_addresses_registered(&a->book, name, &has, err) < 0)
         return -1;
     if (!has)
-        return amp_fail(err, AMP_NO, "agent_unavailable", "no port for %.200s (--agent)", name.p);
+        return amp_fail(err, AMP_NO, agent_unavailable, "no port for %.200s (--agent)", name.p);
     snprintf(spec, sizeof(spec), "inbox:%.*s", AMP_INBOX_AGENT_MAX, name.p);
     if (amp_outlets_open(a->outlets, spec, AMP_OUTLET_FOR_AGENT, outlet, &why) == 0)
         return 0;
-    return amp_fail(err, AMP_NO, "agent_unavailable", "%s", why.what);
+    return amp_fail(err, AMP_NO, agent_unavailable, "%s", why.what);
 }
 
 bool amp_addressing_uses(const struct amp_addressing *a, uint32_t outlet)

@@ -8,9 +8,10 @@
 
 #include <amp/protocol/protocol.h>
 
+#include "base/codes.h"
 #include "store/store.h"
 
-#define AMP_NOT_BOUND "worktree_not_bound"
+#define AMP_NOT_BOUND AMP_CODE(worktree_not_bound)
 
 /* 1: the message is a call of a tool that needs a worktree, and its sender is an agent without one.
  * The tool needs one if the call's policy or a registered description of the tool says so. */

@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "message/order.h"
 #include "message/record/record.h"
@@ -179,8 +180,8 @@ static int suspension_look(const struct amp_admission *a, struct job *j, const s
         return 0;
     int rc = amp_task_suspended(a->env.run->store, v->task, err);
     if (rc == 1)
-        amp_route_job_refuse(j, "suspended", "its task is suspended until the admin decides", "",
-                             true);
+        amp_route_job_refuse(j, AMP_CODE(suspended),
+                             "its task is suspended until the admin decides", "", true);
     return rc < 0 ? -1 : 0;
 }
 

@@ -15,6 +15,7 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "message/cursor/cursors.h"
 #include "message/history/recorded.h"
 #include "store/history/history.h"
@@ -72,7 +73,7 @@ static int log_start(struct amp_replayed *f, const struct amp_streams *streams,
                 amp_num_parse(amp_span_str(env->from), 1, INT64_MAX, &number, NULL) < 0;
     const char *consumer = name ? env->from : env->consumer ? env->consumer : run->name;
     if (!amp_id_is_safe(amp_span_str(consumer)) || strlen(consumer) > 128)
-        return amp_fail(err, AMP_USAGE, "bad_position",
+        return amp_fail(err, AMP_USAGE, bad_position,
                         "--from takes start, end, the number of a frame, or a consumer's name");
     snprintf(f->consumer, sizeof f->consumer, "%s", consumer);
     int alone = amp_streams_alone(streams, env, consumer, &f->lock, err);
@@ -102,7 +103,7 @@ int amp_replayed_open(const struct amp_source_env *env, const struct amp_streams
     if (!env->from)
         return 0;
     if (!env->run->store)
-        return amp_fail(err, AMP_USAGE, "no_state", "--from needs --state");
+        return amp_fail(err, AMP_USAGE, no_state, "--from needs --state");
     struct amp_replayed *f = calloc(1, sizeof *f);
     if (!f)
         return amp_fail_memory(err);

@@ -103,7 +103,7 @@ static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
     const struct amp_terms *terms = amp_terms_of(j->protocol);
     char why[160];
     if (verdict == AMP_CURSOR_FULL) {
-        amp_route_job_refuse(j, terms->full_code ? terms->full_code : "backpressure",
+        amp_route_job_refuse(j, terms->full_code ? terms->full_code : AMP_CODE(backpressure),
                              j->stream ? "too many events wait behind a gap of its source"
                                        : "too many sources are followed",
                              "cursor", true);
@@ -115,8 +115,9 @@ static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
     else
         snprintf(why, sizeof why, "number %lld is not above %lld and belongs to another event",
                  (long long)j->seq, (long long)amp_cursor_position(j->stream->cursor));
-    amp_route_job_refuse(j, terms->sequence_code ? terms->sequence_code : "seq_not_monotonic", why,
-                         "cursor", false);
+    amp_route_job_refuse(j,
+                         terms->sequence_code ? terms->sequence_code : AMP_CODE(seq_not_monotonic),
+                         why, "cursor", false);
 }
 
 /* Whether a cursor refused the letter for its number, not because too many events waited. */
@@ -306,8 +307,8 @@ static int requeued_record(const struct amp_streams *c, struct job *j,
         return 0;
     }
     if (e.status == AMP_NO) { /* another message under its id */
-        amp_route_job_refuse(j, "duplicate_msg_id", "another message of that id was requeued", "",
-                             false);
+        amp_route_job_refuse(j, AMP_CODE(duplicate_msg_id),
+                             "another message of that id was requeued", "", false);
         return 0;
     }
     *err = e;
@@ -487,9 +488,9 @@ int amp_streams_open(const struct amp_source_env *env, struct amp_streams **out,
     if (!env->consumer)
         return 0;
     if (!run->store)
-        return amp_fail(err, AMP_USAGE, "no_state", "--cursor needs --state");
+        return amp_fail(err, AMP_USAGE, no_state, "--cursor needs --state");
     if (!amp_id_is_safe(amp_span_str(env->consumer)))
-        return amp_fail(err, AMP_USAGE, "bad_name",
+        return amp_fail(err, AMP_USAGE, bad_name,
                         "--cursor takes letters, digits, '.', '_' and '-'");
     struct amp_streams *c = calloc(1, sizeof *c);
     if (!c)

@@ -13,6 +13,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/intake.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
@@ -47,7 +48,7 @@ int amp_acks_open(struct amp_acks *a, struct amp_error *err)
     if (amp_port_new(spec, &opt, &a->port, err) < 0)
         return -1;
     if (amp_port_has(a->port, AMP_PORT_OUTPUT | AMP_PORT_REQUEST))
-        return amp_fail(err, AMP_USAGE, "bad_port",
+        return amp_fail(err, AMP_USAGE, bad_port,
                         "--acks takes a local port (fifo:, file:, spool:, command:, unix:, "
                         "exec-each:, inbox:), not %s",
                         spec);
@@ -342,7 +343,7 @@ static int missing_report(struct amp_acks *a, struct amp_error *err)
     uint64_t n = 0;
     if (amp_store_outbox(a->store, a->outbox, count_fn, &n, err) < 0)
         return -1;
-    return amp_fail(err, AMP_UNAVAILABLE, "no_reader",
+    return amp_fail(err, AMP_UNAVAILABLE, no_reader,
                     "%s has no reader: %" PRIu64 " %s in the outbox %s until the next run", a->spec,
                     n, n == 1 ? "line stays" : "lines stay", a->outbox);
 }

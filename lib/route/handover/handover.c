@@ -17,6 +17,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/file/line.h"
 #include "base/loop.h"
 #include "message/record/record.h"
@@ -57,7 +58,7 @@ void amp_handover_close(struct amp_handover *h)
 
 static int reader_lost(struct amp_error *err)
 {
-    return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+    return amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone");
 }
 
 int amp_handover_wait(struct amp_handover *h, struct pollfd *own, unsigned n, int64_t timeout_ms,
@@ -79,7 +80,7 @@ int amp_handover_wait(struct amp_handover *h, struct pollfd *own, unsigned n, in
         if (ended < 0)
             return -1;
         if (*h->o->stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         for (unsigned i = 0; i < n; i++) {
             own[i].revents = fds[i].revents;
             any = any || own[i].revents != 0;
@@ -282,7 +283,7 @@ static int command_run(struct amp_handover *h, const struct amp_inbox_msg *m,
     if (command_wait(h, m, &run, &end, err) < 0)
         return -1;
     if (*h->o->stop)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     *how = amp_runner_verdict(&run, &end, h->o->argv[0], &h->why);
     h->paused = h->paused && *how != AMP_RUN_DONE;
     return 0;

@@ -13,6 +13,7 @@
 #include <amp/base/id.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
 #include "route/count.h"
@@ -213,7 +214,7 @@ static int more_wait(struct inbox_loop *in, int64_t wake_ms, struct amp_error *e
         return -1;
     metrics_write(in);
     if (fds[1].revents & (POLLERR | POLLNVAL))
-        return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+        return amp_fail(err, AMP_IOERR, closed_pipe, "the reader of the output is gone");
     return 0;
 }
 
@@ -225,7 +226,7 @@ static int loop_run(struct inbox_loop *in, struct amp_error *err)
         if (in->o->follow)
             amp_inbox_bell_empty(in->bell);
         if (*in->o->stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         if (message_step(in, &any, &wake_ms, err) < 0)
             return -1;
         if (!any && !in->o->follow)

@@ -40,7 +40,7 @@ int amp_outcome_prepare(struct amp_acks *a, const struct amp_inbox_msg *m,
     int n = snprintf(f->dir, sizeof f->dir, "%s/run/.inbox/%s", parent, hex ? hex + 1 : digest);
     if (n < 0 || n >= (int)sizeof f->dir ||
         snprintf(f->path, sizeof f->path, "%s/result", f->dir) >= (int)sizeof f->path)
-        return amp_fail(err, AMP_CONFIG, "path_too_long", "%s is too long", parent);
+        return amp_fail(err, AMP_CONFIG, path_too_long, "%s is too long", parent);
     if (amp_mkdirs(f->dir, 0700, err) < 0)
         return -1;
     f->left = lstat(f->path, &st) == 0;
@@ -112,7 +112,7 @@ static int answer_give(struct amp_acks *a, const struct amp_inbox_msg *m, const 
         amp_inbox_known_as(a->store, a->o->agent, m->id, &mem, &known, err) < 0)
         return -1;
     if (!amp_span_copy(known, id, sizeof id))
-        return amp_fail(err, AMP_NO, "unknown_ref", "the id of the message is too long");
+        return amp_fail(err, AMP_NO, unknown_ref, "the id of the message is too long");
     const struct amp_reply r = {.act = act_of(answer, failed),
                                 .id = id,
                                 .by = by,
@@ -141,7 +141,8 @@ int amp_outcome_answer(struct amp_acks *a, const struct amp_inbox_msg *m,
     f->used = true;
     if (file_read(f, &answer, &why) < 0) {
         bool is_bad = why.status == AMP_DATAERR;
-        return amp_fail(err, why.status, is_bad ? "bad_answer" : why.code, "%s", why.what);
+        return amp_fail_text(err, why.status, is_bad ? AMP_CODE(bad_answer) : why.code, "%s",
+                             why.what);
     }
     f->used = answer != NULL;
     if (!answer)

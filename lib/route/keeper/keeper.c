@@ -79,7 +79,7 @@ int amp_keeper_open(struct amp_keeper *k, const char *dir, int64_t lock_timeout_
                                     .actor = "amp-route"};
     struct amp_route_run *run = k->run;
     if (!amp_id_is_safe(amp_span_str(run->name)))
-        return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
+        return amp_fail(err, AMP_USAGE, bad_name, "--as takes letters, digits, '.', '_' and '-'");
     if (amp_store_open(dir, &opt, &run->store, err) < 0)
         return -1;
     if (run->dry)
@@ -459,7 +459,8 @@ int amp_keeper_denied(struct amp_keeper *k, const struct job *j, const struct am
 void amp_keeper_unsigned(struct amp_keeper *k, const struct job *j, const char *port)
 {
     char what[300];
-    struct amp_finding f = {.severity = AMP_SEV_WARNING, .code = "unsigned", .message = what};
+    struct amp_finding f = {
+        .severity = AMP_SEV_WARNING, .code = AMP_CODE(unsigned), .message = what};
     snprintf(what, sizeof(what), "is sent unsigned through %.200s (--allow-unsigned)", port);
     k->run->voice->warn("%s: %s", j->id, what);
     finding_log(k, j, f);
@@ -474,7 +475,7 @@ static void route_report(struct amp_keeper *k, const struct job *j, const char *
         (!amp_code_is(code, capability_unavailable) && !amp_code_is(code, no_route)))
         return;
     const struct amp_work_end e = {.request = amp_route_job_whole(j),
-                                   .failure = "capability_unavailable",
+                                   .failure = AMP_CODE(capability_unavailable),
                                    .route = true,
                                    .actor = k->run->name,
                                    .now_ms = amp_now_ms()};

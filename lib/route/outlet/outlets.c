@@ -16,6 +16,7 @@
 #include <amp/base/num.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 #include "message/ledger/timeouts.h"
 #include "route/count.h"
 #include "route/outlet/private.h"
@@ -178,7 +179,7 @@ static int inbound_of(const struct amp_outlets *o, const char *spec, bool agent,
         const char *text = o->opt->inbounds[i], *eq = strrchr(text, '=');
         int64_t n;
         if (amp_num_parse(amp_span_str(eq ? eq + 1 : text), 0, UINT32_MAX, &n, NULL) < 0)
-            return amp_fail(err, AMP_USAGE, "bad_inbound", "--inbound takes [PORT=]N: %s", text);
+            return amp_fail(err, AMP_USAGE, bad_inbound, "--inbound takes [PORT=]N: %s", text);
         bool is_this = eq && strlen(spec) == (size_t)(eq - text) &&
                        strncmp(spec, text, (size_t)(eq - text)) == 0;
         if (is_this || (!eq && !named))
@@ -213,7 +214,7 @@ int amp_outlets_open(struct amp_outlets *o, const char *spec, enum amp_outlet_us
     if (inbound_of(o, spec, use == AMP_OUTLET_FOR_AGENT, &inbound, err) < 0)
         return -1;
     if (at == PORTS_MAX)
-        return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
+        return amp_fail(err, AMP_USAGE, too_many, "more than %d ports", PORTS_MAX - 1);
     if (!found) {
         struct outlet *fresh;
         if (outlet_new(o, spec, inbound, &o->opt->port, &fresh, err) < 0)
@@ -237,10 +238,10 @@ int amp_outlet_usable(const struct amp_outlets *o, uint32_t outlet, struct amp_e
     struct amp_error why;
     if (!o->run->store && !o->run->dry &&
         (t->is.action == AMP_OUTLET_DEAD || t->is.action == AMP_OUTLET_INBOX))
-        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", t->spec);
+        return amp_fail(err, AMP_USAGE, no_state, "the port %s needs --state", t->spec);
     if (t->is.action == AMP_OUTLET_INBOX &&
         amp_inbox_agent_check(amp_span_str(t->is.arg), &why) < 0)
-        return amp_fail(err, AMP_USAGE, why.code, "the port %.200s: %s", t->spec, why.what);
+        return amp_fail_text(err, AMP_USAGE, why.code, "the port %.200s: %s", t->spec, why.what);
     return 0;
 }
 
@@ -410,19 +411,19 @@ int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, stru
     bool units = false;
     if (t->inbound && depth_of(t) >= t->inbound) {
         t->refused++;
-        return amp_fail(err, AMP_NO, "buffer_full", "%u %s already waiting (the limit)", t->inbound,
+        return amp_fail(err, AMP_NO, buffer_full, "%u %s already waiting (the limit)", t->inbound,
                         t->inbound == 1 ? "message is" : "messages are");
     }
     uint32_t of = amp_waiting_of(&t->waiting, j);
     if (t->waiting.counts && of >= o->opt->producer_waiting && j->kind != AMP_KIND_ACK &&
         j->kind != AMP_KIND_NACK)
-        return amp_fail(err, AMP_NO, "producer_full",
+        return amp_fail(err, AMP_NO, producer_full,
                         "%u %s of its sender already waiting (the limit)", of,
                         of == 1 ? "message is" : "messages are");
     size_t bytes = bytes_of(t);
     if (bytes + j->n + 1 > o->opt->port.max_pending) {
         t->refused++;
-        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes are already waiting", bytes);
+        return amp_fail(err, AMP_NO, buffer_full, "%zu bytes are already waiting", bytes);
     }
     enum amp_lane lane = j->lane;
     if (lane == AMP_LANE_PRIVILEGED)
@@ -470,8 +471,8 @@ static void expired_drop(struct amp_outlets *o, uint32_t outlet)
     struct job *j;
     while ((j = amp_waiting_expired(&t->waiting))) {
         struct amp_error why;
-        amp_fail(&why, AMP_NO, amp_route_job_expired_code(j),
-                 "its time to live passed while it waited for %.200s", t->spec);
+        amp_fail_text(&why, AMP_NO, amp_route_job_expired_code(j),
+                      "its time to live passed while it waited for %.200s", t->spec);
         amp_outlet_fail(o, outlet, j, &why);
     }
 }
@@ -492,7 +493,7 @@ static void hopeless_drop(struct amp_outlets *o, uint32_t outlet)
     while ((j = amp_waiting_first(&t->waiting))) {
         struct amp_error why;
         uint32_t away = t->unacked.away;
-        amp_fail(&why, AMP_NO, "buffer_full", "%u %s unacknowledged (the limit)", away,
+        amp_fail(&why, AMP_NO, buffer_full, "%u %s unacknowledged (the limit)", away,
                  away == 1 ? "message is" : "messages are");
         amp_outlet_fail(o, outlet, j, &why);
     }

@@ -6,6 +6,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 static const struct {
     const char *word;
     uint8_t takes;
@@ -20,7 +22,7 @@ static int words_read(const char *text, const char *list, uint8_t *takes, struct
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
             bit |= amp_span_is(one, words[i].word) ? words[i].takes : 0;
         if (!bit)
-            return amp_fail(err, AMP_USAGE, "bad_takes",
+            return amp_fail(err, AMP_USAGE, bad_takes,
                             "--takes takes PORT=chunks, PORT=batches or PORT=chunks,batches: %s",
                             text);
         *takes |= bit;

@@ -137,7 +137,7 @@ static bool is_signed(struct amp_router *r, const struct job *j, struct amp_erro
     int rc = amp_reader_line(r->run.reader, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL,
                              &err);
     if (rc > 0 && v.sig.key.n == 0) {
-        amp_fail(why, AMP_NO, "unsigned",
+        amp_fail(why, AMP_NO, unsigned,
                  "it is unsigned and must not leave this machine (--allow-unsigned)");
         return false;
     }
@@ -232,11 +232,11 @@ static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, cons
         break;
     case AMP_OUTLET_REJECT:
         snprintf(why, sizeof(why), "refused by the route \"%.200s\"", rule);
-        amp_keeper_refuse(r->keeper, j, "rejected", why, rule, false);
+        amp_keeper_refuse(r->keeper, j, AMP_CODE(rejected), why, rule, false);
         break;
     case AMP_OUTLET_DEAD:
         snprintf(why, sizeof(why), "kept back by the route \"%.200s\"", rule);
-        amp_keeper_dead(r->keeper, j, "kept_back", why, rule);
+        amp_keeper_dead(r->keeper, j, AMP_CODE(kept_back), why, rule);
         break;
     case AMP_OUTLET_INBOX:
         inbox_deliver(r, j, amp_span_str(to->arg), outlet);
@@ -265,12 +265,12 @@ static const char *refusal_find(const struct amp_router *r, const struct job *j,
     const struct rule *rule = amp_rules_next(r->rules, j, &i);
     if (!rule) {
         *why = "no route matches";
-        return "no_route";
+        return AMP_CODE(no_route);
     }
     enum amp_outlet_action does = amp_outlet_info(r->outlets, rule->port)->action;
     if (does == AMP_OUTLET_REJECT || does == AMP_OUTLET_DEAD) {
         *why = rule->text;
-        return does == AMP_OUTLET_REJECT ? "rejected" : "kept_back";
+        return does == AMP_OUTLET_REJECT ? "rejected" : AMP_CODE(kept_back);
     }
     if (does != AMP_OUTLET_AGENTS)
         return NULL;
@@ -364,7 +364,7 @@ void amp_dispatch(struct amp_router *r, struct job *j)
     if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (!any)
-        amp_keeper_refuse(r->keeper, j, "no_route", "no route matches", "", true);
+        amp_keeper_refuse(r->keeper, j, AMP_CODE(no_route), "no route matches", "", true);
     amp_dispatch_leave(r, j);
 }
 

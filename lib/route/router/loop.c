@@ -91,7 +91,7 @@ static int rate_look(struct amp_router *r, struct job *j, const struct amp_view 
     int took = amp_producers_take(r->producers, v->from, r->run.now_ms, err);
     snprintf(why, sizeof why, "its sender may send %u messages per second", r->opt->producer_rate);
     if (took == 0)
-        amp_route_job_refuse(j, "rate_limited", why, "", true);
+        amp_route_job_refuse(j, AMP_CODE(rate_limited), why, "", true);
     return took < 0 ? -1 : 0;
 }
 
@@ -403,7 +403,7 @@ int amp_router_run(struct amp_router *r, struct amp_error *err)
         if (*r->run.stop) {
             amp_outlets_stop(r->outlets);
             amp_keeper_turn(r->keeper);
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         }
         if (is_finished(r))
             break;

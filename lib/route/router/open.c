@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 static int route_add(struct amp_router *r, const char *text, bool *to_agents, struct amp_error *err)
 {
     struct amp_span predicate, port;
@@ -177,7 +179,7 @@ static int routes_reload(struct amp_router *r, char *const *texts, uint32_t n,
         if (route_add(r, texts[i], &to_agents, err) < 0)
             return -1;
     if (to_agents && !r->to_agents)
-        return amp_fail(err, AMP_CONFIG, "bad_port", "a route to agents needs one at the start");
+        return amp_fail(err, AMP_CONFIG, bad_port, "a route to agents needs one at the start");
     return amp_rules_start(r->rules, err);
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 /* text: PORT as in a route, or the name of a file or FIFO. */
 static int tee_add(struct amp_router *r, const char *text, struct amp_error *err)
 {
@@ -18,7 +20,7 @@ static int tee_add(struct amp_router *r, const char *text, struct amp_error *err
         return -1;
     r->tees.n++;
     if (amp_outlet_info(r->outlets, *outlet)->action != AMP_OUTLET_PORT)
-        return amp_fail(err, AMP_USAGE, "bad_port", "%s cannot be a port for copies", text);
+        return amp_fail(err, AMP_USAGE, bad_port, "%s cannot be a port for copies", text);
     return 0;
 }
 

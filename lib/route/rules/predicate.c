@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "message/order.h"
 
@@ -68,7 +69,7 @@ static int key_find(struct amp_span name, struct amp_error *err)
         if (amp_span_is(name, keys[i].name))
             return i;
     return amp_fail(
-        err, AMP_USAGE, "bad_predicate",
+        err, AMP_USAGE, bad_predicate,
         "unknown key \"%.*s\": one of to from type kind task correlation source protocol "
         "id priority severity decision, or jq:EXPR",
         (int)name.n, name.p);
@@ -102,7 +103,7 @@ static int term_parse(struct amp_predicate *p, struct amp_span text, struct amp_
     text = span_trim(text);
     const char *eq = text.n > 0 ? memchr(text.p, '=', text.n) : NULL;
     if (!eq || eq == text.p)
-        return amp_fail(err, AMP_USAGE, "bad_predicate", "\"%.*s\" is not KEY=GLOB or KEY!=GLOB",
+        return amp_fail(err, AMP_USAGE, bad_predicate, "\"%.*s\" is not KEY=GLOB or KEY!=GLOB",
                         (int)text.n, text.p);
     struct amp_span name = {text.p, (size_t)(eq - text.p)};
     struct term t = {.first = p->n_globs};
@@ -119,7 +120,7 @@ static int term_parse(struct amp_predicate *p, struct amp_span text, struct amp_
         const char *bar = rest.n > 0 ? memchr(rest.p, '|', rest.n) : NULL;
         struct amp_span glob = {rest.p, bar ? (size_t)(bar - rest.p) : rest.n};
         if (glob.n == 0)
-            return amp_fail(err, AMP_USAGE, "bad_predicate", "\"%.*s\" has an empty value",
+            return amp_fail(err, AMP_USAGE, bad_predicate, "\"%.*s\" has an empty value",
                             (int)text.n, text.p);
         if (amp_grow(&p->globs, &p->cap_globs, p->n_globs, sizeof(*p->globs), err) < 0)
             return -1;
@@ -163,7 +164,7 @@ int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct
 {
     text = span_trim(text);
     if (text.n == 0)
-        return amp_fail(err, AMP_USAGE, "bad_predicate",
+        return amp_fail(err, AMP_USAGE, bad_predicate,
                         "the predicate is empty; * matches every message");
     struct amp_predicate *p = calloc(1, sizeof(*p));
     if (!p)
@@ -172,7 +173,7 @@ int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct
     if (text.n >= 3 && memcmp(text.p, "jq:", 3) == 0) {
         struct amp_span expr = span_trim((struct amp_span){text.p + 3, text.n - 3});
         if (expr.n == 0)
-            rc = amp_fail(err, AMP_USAGE, "bad_predicate", "jq: needs an expression");
+            rc = amp_fail(err, AMP_USAGE, bad_predicate, "jq: needs an expression");
         else if (!(p->jq = amp_span_dup(expr)))
             rc = amp_fail_memory(err);
     } else if (!amp_span_is(text, "*")) {
@@ -285,11 +286,11 @@ int amp_route_split(struct amp_span text, struct amp_span *predicate, struct amp
         if (text.p[i] == '=' && text.p[i + 1] == '>')
             at = i;
     if (at == text.n)
-        return amp_fail(err, AMP_USAGE, "bad_route", "\"%.*s\" is not 'PREDICATE => PORT'",
+        return amp_fail(err, AMP_USAGE, bad_route, "\"%.*s\" is not 'PREDICATE => PORT'",
                         (int)text.n, text.p);
     struct amp_span right = span_trim((struct amp_span){text.p + at + 2, text.n - at - 2});
     if (right.n == 0)
-        return amp_fail(err, AMP_USAGE, "bad_route", "\"%.*s\" names no port", (int)text.n, text.p);
+        return amp_fail(err, AMP_USAGE, bad_route, "\"%.*s\" names no port", (int)text.n, text.p);
     *predicate = span_trim((struct amp_span){text.p, at});
     *port = right;
     return 0;

@@ -8,6 +8,7 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "port/helper.h"
 
 /* One table; the index of a rule is its bit in a job's `hit`. */
@@ -75,7 +76,7 @@ int amp_rules_add(struct amp_rules *r, struct amp_span predicate, struct rule **
 {
     struct table *t = r->next;
     if (t->n == RULES_MAX)
-        return amp_fail(err, AMP_USAGE, "too_many", "more than %d routes", RULES_MAX);
+        return amp_fail(err, AMP_USAGE, too_many, "more than %d routes", RULES_MAX);
     struct rule *rule = &t->v[t->n];
     if (amp_predicate_parse(predicate, &rule->predicate, err) < 0)
         return -1;
@@ -206,7 +207,7 @@ enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
         rc = amp_helper_ask(t->jq, (uintptr_t)j, amp_buf_span(&b), &err);
     if (rc < 0) {
         j->stage = JOB_DECIDED;
-        amp_route_job_refuse(j, "predicate_error", err.what, "jq", false);
+        amp_route_job_refuse(j, AMP_CODE(predicate_error), err.what, "jq", false);
     } else if (rc == 0) {
         j->stage = JOB_ASKED;
     }
@@ -217,7 +218,7 @@ static void job_fail(struct job *j, struct amp_span what)
 {
     char why[sizeof(j->why)];
     snprintf(why, sizeof(why), "%.*s", AMP_CLIP(what, 150));
-    amp_route_job_refuse(j, "predicate_error", why, "jq", false);
+    amp_route_job_refuse(j, AMP_CODE(predicate_error), why, "jq", false);
 }
 
 /* Sets the rules that the list of results has as true; a text is the error of its predicate. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "schema/check/run.h"
 #include "schema/compile/compiler.h"
 #include "json/bytes.h"
@@ -31,7 +32,7 @@ void amp_run_start(struct amp_schema_run *r, const struct amp_schema *s, const s
 bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what)
 {
     if (!r->failed)
-        amp_fail(r->err, AMP_DATAERR, code, "%s", what);
+        amp_fail_text(r->err, AMP_DATAERR, code, "%s", what);
     r->failed = true;
     return false;
 }
@@ -436,12 +437,13 @@ bool amp_run_node(struct amp_schema_run *r, const struct amp_node *n, uint32_t t
 {
     if (++r->depth > RUN_DEPTH) {
         r->depth--;
-        return amp_run_fail(r, "schema_too_deep", "the schema applies itself too often in a row");
+        return amp_run_fail(r, AMP_CODE(schema_too_deep),
+                            "the schema applies itself too often in a row");
     }
     bool enter = r->schema->dynamic && (!r->n_scope || r->scope[r->n_scope - 1] != n->resource);
     if (enter) {
         if (r->n_scope == RUN_SCOPE)
-            return amp_run_fail(r, "schema_too_deep", "too many schemas inside each other");
+            return amp_run_fail(r, AMP_CODE(schema_too_deep), "too many schemas inside each other");
         r->scope[r->n_scope++] = n->resource;
     }
     bool ok = n->place ? check_marked(r, n, tok, m) : check_rules(r, n, tok, m);

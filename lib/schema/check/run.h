@@ -2,6 +2,7 @@
 #ifndef SCHEMA_RUN_H
 #define SCHEMA_RUN_H
 
+#include "base/codes.h"
 #include "base/nearest.h"
 #include "schema/compile/program.h"
 #include "schema/format/pattern.h"
@@ -114,8 +115,8 @@ __attribute__((cold, noinline)) void amp_run_note(struct amp_schema_run *r,
 static inline bool amp_run_spend(struct amp_schema_run *r, uint32_t steps)
 {
     r->budget -= steps;
-    return r->budget >= 0 ||
-           amp_run_fail(r, "schema_limit", "the schema needs more steps than the limit allows");
+    return r->budget >= 0 || amp_run_fail(r, AMP_CODE(schema_limit),
+                                          "the schema needs more steps than the limit allows");
 }
 
 /* Records that a rule does not hold. True: the check stops, because it does not explain. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "schema/compile/compiler.h"
 #include "schema/format/pattern.h"
@@ -28,7 +29,7 @@ struct amp_pattern *amp_compile_pattern(struct amp_compiler *c, const struct amp
     if (!p && !why[0])
         amp_fail_memory(c->err);
     else if (!p)
-        amp_schema_wrong(c, n->doc, tok, "bad_pattern", why);
+        amp_schema_wrong(c, n->doc, tok, AMP_CODE(bad_pattern), why);
     return p;
 }
 
@@ -226,7 +227,7 @@ static int refuse_endless(struct amp_compiler *c)
                 s->node->colour = BLACK;
                 depth--;
             } else if (to->colour == GREY) {
-                return amp_schema_wrong(c, s->node->doc, s->node->tok, "invalid_schema",
+                return amp_schema_wrong(c, s->node->doc, s->node->tok, AMP_CODE(invalid_schema),
                                         "this schema applies itself to the same value again");
             } else if (to->colour == WHITE) {
                 to->colour = GREY;
@@ -434,7 +435,7 @@ static int set_find(struct amp_compiler *c, struct amp_schema_set *set, struct a
     enum amp_draft draft = set->opt.draft7 ? AMP_DRAFT_7 : AMP_DRAFT_2020;
     int found = amp_resource_find(c, uri, draft, &resource);
     if (found == 0)
-        return amp_fail(c->err, AMP_CONFIG, "unresolved_ref", "no schema is known by the URI %.*s",
+        return amp_fail(c->err, AMP_CONFIG, unresolved_ref, "no schema is known by the URI %.*s",
                         (int)uri.n, uri.p);
     if (found < 0)
         return -1;

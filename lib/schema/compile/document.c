@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "schema/compile/compiler.h"
 #include "schema/format/uri.h"
@@ -32,7 +33,7 @@ static int text_of(struct amp_compiler *c, const struct amp_schema_document *d, 
     AMP_BUF struct amp_buf plain = {0};
     struct amp_span s;
     if (d->tape.tok[tok].type != AMP_JSON_STRING)
-        return amp_schema_wrong(c, d, tok, "invalid_schema", wrong);
+        return amp_schema_wrong(c, d, tok, AMP_CODE(invalid_schema), wrong);
     amp_buf_init(&plain, URI_MAX);
     if (amp_tok_text(&d->tape, tok, &plain, &s, c->err) < 0)
         return -1;
@@ -52,14 +53,15 @@ static int add_anchor(struct amp_compiler *c, struct amp_schema_document *d, uin
         char b = name.p[i];
         bool first = amp_is_alpha(b) || b == '_';
         if (!first && (i == 0 || !(amp_is_digit(b) || b == '-' || b == '.')))
-            return amp_schema_wrong(c, d, value, "invalid_schema", "not a plain anchor name");
+            return amp_schema_wrong(c, d, value, AMP_CODE(invalid_schema),
+                                    "not a plain anchor name");
     }
     if (!name.n)
-        return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor has a name");
+        return amp_schema_wrong(c, d, value, AMP_CODE(invalid_schema), "an anchor has a name");
     uint32_t found = amp_anchor_find(c, resource, name);
     if (found != AMP_TOK_NONE) {
         if (p->anchors[found].tok != tok)
-            return amp_schema_wrong(c, d, value, "invalid_schema", "duplicate anchor");
+            return amp_schema_wrong(c, d, value, AMP_CODE(invalid_schema), "duplicate anchor");
         p->anchors[found].dynamic |= dynamic;
         return 0;
     }
@@ -93,14 +95,14 @@ static int read_vocabulary(struct amp_compiler *c, const struct amp_schema_docum
     const struct amp_tape *t = &meta->tape;
     unsigned bits = VOCAB_CORE;
     if (t->tok[map].type != AMP_JSON_OBJECT)
-        return amp_schema_wrong(c, meta, map, "invalid_schema", "$vocabulary is an object");
+        return amp_schema_wrong(c, meta, map, AMP_CODE(invalid_schema), "$vocabulary is an object");
     for (uint32_t k = map + 1; k < t->tok[map].next; k = t->tok[k + 1].next) {
         unsigned bit = 0;
         for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies; i++)
             if (amp_tok_is(t, k, amp_span_str(vocabularies[i].uri)))
                 bit = vocabularies[i].bit;
         if (!bit && t->tok[k + 1].type == AMP_JSON_TRUE)
-            return amp_schema_wrong(c, meta, k, "unknown_vocabulary",
+            return amp_schema_wrong(c, meta, k, AMP_CODE(unknown_vocabulary),
                                     "a vocabulary that it requires is not known");
         bits |= bit;
     }
@@ -144,18 +146,20 @@ static int read_dialect(struct amp_compiler *c, struct amp_schema_document *d, u
     /* A user's metaschema: its $schema and $vocabulary apply. */
     struct amp_span text;
     if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
-        return amp_schema_wrong(c, d, value, "unresolved_ref",
+        return amp_schema_wrong(c, d, value, AMP_CODE(unresolved_ref),
                                 "this $schema is neither draft 2020-12 nor draft-07, and no "
                                 "metaschema is known by it");
     if (++c->metas > METAS_MOST)
-        return amp_schema_wrong(c, d, value, "invalid_schema", "metaschemas without an end");
+        return amp_schema_wrong(c, d, value, AMP_CODE(invalid_schema),
+                                "metaschemas without an end");
     struct amp_schema_document meta = {.next = d, .asked = uri, .text = text};
     struct amp_json_fault fault;
     struct amp_resource above = {.draft = r->draft, .vocabulary = r->vocabulary};
     int result = 0;
     amp_tape_init(&meta.tape, NULL);
     if (amp_tape_scan(&meta.tape, text.p, text.n, &fault) < 0)
-        result = amp_schema_wrong(c, d, value, "invalid_schema", "its metaschema is not JSON");
+        result =
+            amp_schema_wrong(c, d, value, AMP_CODE(invalid_schema), "its metaschema is not JSON");
     if (!result && member(&meta, 0, "$schema") != AMP_TOK_NONE)
         result = read_dialect(c, &meta, 0, &above);
     uint32_t map = result ? AMP_TOK_NONE : member(&meta, 0, "$vocabulary");
@@ -210,7 +214,8 @@ static int read_id(struct amp_compiler *c, struct amp_schema_document *d, uint32
     size_t before = hash ? (size_t)(hash - id.p) : id.n;
     if (hash && before + 1 < id.n) {
         if (around.draft != AMP_DRAFT_7)
-            return amp_schema_wrong(c, d, value, "invalid_schema", "$id cannot have a fragment");
+            return amp_schema_wrong(c, d, value, AMP_CODE(invalid_schema),
+                                    "$id cannot have a fragment");
         if (before == 0)
             return add_anchor(c, d, *resource, tok, value, 1, false);
     }
@@ -233,7 +238,7 @@ static int read_id(struct amp_compiler *c, struct amp_schema_document *d, uint32
     for (uint32_t at = key, i; amp_index_next(&p->uri_index, key, &at, &i);)
         if (amp_span_eq(p->resources[i].uri, kept) && p->resources[i].doc == d &&
             p->resources[i].tok != tok)
-            return amp_schema_wrong(c, d, value, "invalid_schema", "duplicate $id");
+            return amp_schema_wrong(c, d, value, AMP_CODE(invalid_schema), "duplicate $id");
     return add_resource(c, d, tok, kept, &around, resource);
 }
 

@@ -1,6 +1,7 @@
 /* Keywords that hold subschemas or refer to them. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "schema/compile/keywords.h"
 
 /* The node that a reference leads to. */
@@ -16,7 +17,7 @@ static int find_target(struct amp_compiler *c, struct amp_node *n, uint32_t valu
     if (r == AMP_RESOLVE_FAILED)
         return -1;
     if (r != AMP_RESOLVED)
-        return amp_schema_wrong(c, n->doc, value, "unresolved_ref",
+        return amp_schema_wrong(c, n->doc, value, AMP_CODE(unresolved_ref),
                                 r == AMP_RESOLVE_UNKNOWN
                                     ? "no schema is known by this reference"
                                     : "this reference leads nowhere: there is no such place or "
@@ -42,7 +43,7 @@ AMP_KEYWORD_FN(amp_kw_dynamic_ref)
     if (!p->dynamic)
         return -1;
     if (c->in_set)
-        return amp_schema_wrong(c, n->doc, value, "invalid_schema",
+        return amp_schema_wrong(c, n->doc, value, AMP_CODE(invalid_schema),
                                 "a schema of a set cannot have $dynamicRef");
     /* Without a $dynamicAnchor at its first target it is an ordinary reference: an empty name. */
     p->dynamic->fallback = first;

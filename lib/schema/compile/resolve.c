@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "schema/compile/compiler.h"
 #include "schema/format/uri.h"
 
@@ -56,7 +57,7 @@ static int count_steps(struct amp_compiler *c, const struct amp_schema_document 
     c->work += steps;
     if (c->work <= WORK_MOST)
         return 0;
-    return amp_schema_wrong(c, d, at, "schema_limit",
+    return amp_schema_wrong(c, d, at, AMP_CODE(schema_limit),
                             "resolving references needs more steps than the limit allows");
 }
 

@@ -88,7 +88,8 @@ static int fail_at(struct amp_compiler *c, const struct amp_schema_document *d, 
                 pointer.n ? pointer.p : "", what);
     if (found && d->tape.n)
         add_found(d, tok, words, &text);
-    return amp_fail(c->err, AMP_DATAERR, code, "%.*s", (int)text.len, text.data ? text.data : what);
+    return amp_fail_text(c->err, AMP_DATAERR, code, "%.*s", (int)text.len,
+                         text.data ? text.data : what);
 }
 
 int amp_schema_wrong(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t tok,
@@ -100,7 +101,7 @@ int amp_schema_wrong(struct amp_compiler *c, const struct amp_schema_document *d
 int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_schema_document *d,
                            uint32_t tok, const char *what, const char *const *words)
 {
-    return fail_at(c, d, tok, "invalid_schema", what, true, words);
+    return fail_at(c, d, tok, AMP_CODE(invalid_schema), what, true, words);
 }
 
 void amp_schema_remark(struct amp_compiler *c, const struct amp_schema_document *d, uint32_t key,
@@ -135,6 +136,6 @@ int amp_schema_not_json(struct amp_compiler *c, const struct amp_schema_document
     amp_buf_init(&text, sizeof c->err->what);
     add_place(c, d, fault->offset, &text);
     bool no_json = amp_code_is(fault->code, invalid_json) || amp_code_is(fault->code, invalid_utf8);
-    return amp_fail(c->err, AMP_DATAERR, "invalid_schema", "%.*s%s%s", (int)text.len,
+    return amp_fail(c->err, AMP_DATAERR, invalid_schema, "%.*s%s%s", (int)text.len,
                     text.data ? text.data : "", no_json ? "not JSON: " : "", fault->what);
 }

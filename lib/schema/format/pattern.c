@@ -12,6 +12,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "schema/format/format.h"
 #include "schema/format/plain_pattern.h"
 
@@ -347,6 +348,6 @@ int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct
         return 1;
     if (r == PCRE2_ERROR_NOMATCH)
         return 0;
-    return amp_fail(err, AMP_DATAERR, "pattern_limit",
+    return amp_fail(err, AMP_DATAERR, pattern_limit,
                     "a pattern needs more steps or memory than the limit allows");
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "schema/compile/keywords.h"
 #include "schema/output/walk.h"
 
@@ -194,7 +195,8 @@ bool amp_walk_node(struct amp_output_walk *w, const struct amp_node *n, uint32_t
     if (r->failed || !amp_run_spend(r, 1))
         return false;
     if (w->depth == WALK_DEPTH || (r->schema->dynamic && r->n_scope == RUN_SCOPE))
-        return amp_run_fail(r, "schema_too_deep", "the schema applies itself too often in a row");
+        return amp_run_fail(r, AMP_CODE(schema_too_deep),
+                            "the schema applies itself too often in a row");
     bool enter = r->schema->dynamic && (!r->n_scope || r->scope[r->n_scope - 1] != n->resource);
     if (enter)
         r->scope[r->n_scope++] = n->resource;

@@ -14,6 +14,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "store/store_int.h"
 
 enum { CHUNK = 1 << 20 };
@@ -126,7 +127,7 @@ static int folders_make(struct archive *a, struct amp_error *err)
 {
     static const char *const names[] = {"log", "keys", "blob"};
     if (!has_file(a, AMP_ARCHIVE_MARK, -1) && faccessat(a->dir, "log", F_OK, 0) == 0)
-        return amp_fail(err, AMP_NO, "folder_differs", "%s is not an archive", a->to);
+        return amp_fail(err, AMP_NO, folder_differs, "%s is not an archive", a->to);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (mkdirat(a->dir, names[i], 0700) < 0 && errno != EEXIST)
             return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/%s", a->to, names[i]);
@@ -155,8 +156,7 @@ static int archive_look(struct archive *a, uint32_t *last, struct amp_error *err
             amp_file_read(a->from, "keys/log", 4095, &key, err) < 0)
             return -1;
         if (!amp_span_eq(amp_buf_span(&old), amp_buf_span(&key)))
-            return amp_fail(err, AMP_NO, "folder_differs", "%s is the archive of another log",
-                            a->to);
+            return amp_fail(err, AMP_NO, folder_differs, "%s is the archive of another log", a->to);
     }
     AMP_CLOSE int fd = openat(a->dir, "log", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -226,7 +226,7 @@ static int archive_run(struct archive *a, int64_t until_ms, struct amp_store_arc
     if (folders_make(a, err) < 0 || archive_look(a, &last, err) < 0 || amp_log_list(l, err) < 0)
         return -1;
     if (last && l->first > last + 1)
-        return amp_fail(err, AMP_NO, "folder_differs",
+        return amp_fail(err, AMP_NO, folder_differs,
                         "segments %u to %u were removed from the log before they were archived in "
                         "%s: use a new directory",
                         last + 1, l->first - 1, a->to);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "store/store_int.h"
 
 #define BLOB_MOST ((size_t)256 << 20)
@@ -13,7 +14,7 @@ int amp_store_range(struct amp_store *s, uint64_t *first, uint64_t *last, struct
 {
     bool own;
     if (s->batch)
-        return amp_fail(err, AMP_INTERNAL, "nested_turn", "frames are read outside of a batch");
+        return amp_fail(err, AMP_INTERNAL, nested_turn, "frames are read outside of a batch");
     if (amp_turn_enter(s, &own, err) < 0)
         return -1;
     *last = s->log.end.n;
@@ -282,7 +283,7 @@ int amp_store_segments(struct amp_store *s, amp_store_segment_fn fn, void *ctx,
 {
     struct amp_log *l = &s->log;
     if (s->batch)
-        return amp_fail(err, AMP_INTERNAL, "nested_turn", "segments are read outside of a batch");
+        return amp_fail(err, AMP_INTERNAL, nested_turn, "segments are read outside of a batch");
     s->known = false; /* other segments are open afterwards */
     if (amp_log_list(l, err) < 0)
         return -1;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "store/store_int.h"
 
@@ -307,7 +308,7 @@ static int postings_make(struct amp_store *s, struct amp_pos *to, struct amp_err
 {
     bool more = true;
     if (!s->opt.names)
-        return amp_fail(err, AMP_INTERNAL, "no_names", "a search of a store without names");
+        return amp_fail(err, AMP_INTERNAL, no_names, "a search of a store without names");
     if (!s->names.made)
         amp_term_names_make(&s->names, s->opt.names);
     if (s->termfd < 0)

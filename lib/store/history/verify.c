@@ -49,8 +49,8 @@ static int log_tampered(struct verify *w, uint32_t seg, uint64_t off, uint64_t n
     w->v.seg = seg;
     w->v.off = off;
     w->v.n = n;
-    return amp_fail(err, AMP_NO, "log_tampered", "log/%06u.ndjson, offset %" PRIu64 ": %s", seg,
-                    off, what);
+    return amp_fail(err, AMP_NO, log_tampered, "log/%06u.ndjson, offset %" PRIu64 ": %s", seg, off,
+                    what);
 }
 
 static void finding_note(const struct verify *w, uint32_t seg, uint64_t off, const char *what)
@@ -299,11 +299,11 @@ int amp_store_verify(struct amp_store *s, const struct amp_store_verify *how,
     enum scanned rc;
     *out = (struct amp_store_verdict){0};
     if (s->batch)
-        return amp_fail(err, AMP_INTERNAL, "nested_turn", "a log is verified outside of a batch");
+        return amp_fail(err, AMP_INTERNAL, nested_turn, "a log is verified outside of a batch");
     if (amp_chain_open(&s->chain, err) < 0)
         return -1;
     if (!s->chain.has_key)
-        return amp_fail(err, AMP_CONFIG, "log_no_key",
+        return amp_fail(err, AMP_CONFIG, log_no_key,
                         "the log has no key yet (keys/log): a tool makes it with the next change");
     amp_frame_arena_init(&w.arena);
     amp_buf_init(&w.text, 4096);

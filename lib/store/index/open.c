@@ -18,6 +18,7 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "store/index/pages.h"
 
 enum { FORMAT = 5 };
@@ -111,7 +112,7 @@ int amp_index_read_meta(struct amp_index *ix, struct amp_error *err)
         return -1;
     if (rc == 0) {
         ix->corrupt = true;
-        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has no meta row");
+        return amp_fail(err, AMP_TEMPFAIL, index_failed, "the index has no meta row");
     }
     ix->pos = (struct amp_pos){
         .seg = (uint32_t)(uint64_t)sqlite3_column_int64(st, 0),
@@ -165,7 +166,7 @@ static int find_file(struct amp_index *ix, const char *name, struct stat *st, st
     char beside[64];
     if (fstatat(ix->dirfd, name, st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!S_ISREG(st->st_mode))
-            return amp_fail(err, AMP_IOERR, "bad_path", "%s is not a regular file", name);
+            return amp_fail(err, AMP_IOERR, bad_path, "%s is not a regular file", name);
         return 0;
     }
     if (ix->read_only)
@@ -197,7 +198,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     ix->dev = st.st_dev;
     ix->ino = st.st_ino;
     if (snprintf(path, sizeof path, "%s/%s", ix->dir, name) >= (int)sizeof path)
-        return amp_fail(err, AMP_IOERR, "bad_path", "the state directory's path is too long");
+        return amp_fail(err, AMP_IOERR, bad_path, "the state directory's path is too long");
     int flags = ix->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
     const char *vfs = amp_pages_vfs();
     if (!vfs || sqlite3_open_v2(path, &ix->db, flags | SQLITE_OPEN_NOMUTEX, vfs) != SQLITE_OK)
@@ -218,7 +219,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     int version = user_version(ix);
     if (version > 0 && version != FORMAT) {
         ix->corrupt = true;
-        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has another format");
+        return amp_fail(err, AMP_TEMPFAIL, index_failed, "the index has another format");
     }
     if (amp_index_read_meta(ix, NULL) == 0) {
         if (!amp_pages_complete(ix->db, ix->pos.n))

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "base/codes.h"
 #include "store/index/pages.h"
 
 static const char *const sql[AMP_IX_COUNT] = {
@@ -18,7 +19,7 @@ static const char *const sql[AMP_IX_COUNT] = {
 int amp_index_page_wrong(struct amp_index *ix, struct amp_error *err)
 {
     ix->corrupt = true;
-    return amp_fail(err, AMP_TEMPFAIL, "index_failed",
+    return amp_fail(err, AMP_TEMPFAIL, index_failed,
                     "the index is damaged: page %u is not what was written", amp_pages_bad(ix->db));
 }
 
@@ -32,7 +33,7 @@ int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *e
     rc &= 0xff; /* without its extension */
     if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_SCHEMA)
         ix->corrupt = true;
-    return amp_fail(err, AMP_TEMPFAIL, "index_failed", "cannot %s the index: %s", what,
+    return amp_fail(err, AMP_TEMPFAIL, index_failed, "cannot %s the index: %s", what,
                     sqlite3_errmsg(ix->db));
 }
 
@@ -137,7 +138,7 @@ int amp_index_put(struct amp_index *ix, enum amp_index_statement which, enum amp
 int amp_index_wrong(struct amp_index *ix, const char *what, struct amp_error *err)
 {
     ix->corrupt = true;
-    return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is damaged: %s", what);
+    return amp_fail(err, AMP_TEMPFAIL, index_failed, "the index is damaged: %s", what);
 }
 
 int amp_index_next(struct amp_index *ix, sqlite3_stmt *st, enum amp_index_table table,

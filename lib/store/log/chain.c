@@ -15,6 +15,7 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "store/log/frame.h"
 
 #define KEYS     "keys"
@@ -65,11 +66,11 @@ static int key_parse(struct amp_chain *c, struct amp_span text, struct amp_error
         n != sizeof c->key ||
         amp_num_parse((struct amp_span){text.p + at, text.n - at - 1}, 1, INT64_MAX, &start,
                       NULL) != 0)
-        return amp_fail(err, AMP_CONFIG, "log_key_invalid",
+        return amp_fail(err, AMP_CONFIG, log_key_invalid,
                         "keys/" KEY " of the state directory is not a key of a log");
     /* Chooses the fastest hash for this processor. Without it, a slower one is used. */
     if (sodium_init() < 0)
-        return amp_fail(err, AMP_INTERNAL, "no_random", "libsodium does not start");
+        return amp_fail(err, AMP_INTERNAL, no_random, "libsodium does not start");
     c->start = (uint64_t)start;
     c->has_key = true;
     return 0;

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "store/log/chain.h"
 #include "json/bytes.h"
 
@@ -248,7 +249,7 @@ int amp_frame_compose(struct amp_frame *f, const struct amp_chain *chain, struct
     size_t start = out->len, most = size_bound(f);
     struct amp_jw w;
     if (most == 0)
-        return amp_fail(err, AMP_NO, "frame_too_large", "a commit is past %d bytes", AMP_FRAME_MAX);
+        return amp_fail(err, AMP_NO, frame_too_large, "a commit is past %d bytes", AMP_FRAME_MAX);
     if (amp_buf_reserve(out, most, err) < 0)
         return -1;
     encode_head(out, f, start);
@@ -264,7 +265,7 @@ int amp_frame_compose(struct amp_frame *f, const struct amp_chain *chain, struct
     size_t size = out->len - start;
     if (size > AMP_FRAME_MAX) {
         out->len = start;
-        return amp_fail(err, AMP_NO, "frame_too_large", "a commit of %zu bytes is past %d", size,
+        return amp_fail(err, AMP_NO, frame_too_large, "a commit of %zu bytes is past %d", size,
                         AMP_FRAME_MAX);
     }
     f->head.size = (uint32_t)size;

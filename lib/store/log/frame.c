@@ -9,6 +9,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 const char *const amp_frame_log_names[] = {
 #define X(name) #name,
     AMP_FRAME_LOGS(X)
@@ -315,7 +317,7 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     if (amp_tape_scan(&a->tape, frame.p, frame.n - 1, &fault) != 0)
         return amp_json_fault_is_memory(&fault)
                    ? amp_fail_memory(err)
-                   : amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu is not JSON: %s",
+                   : amp_fail(err, AMP_IOERR, log_damaged, "frame %llu is not JSON: %s",
                               (unsigned long long)head->n, fault.what);
     f.key = member_text(&d, 0, "key");
     f.full = member_text(&d, 0, "full");
@@ -357,7 +359,7 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     if (d.no_memory)
         return amp_fail_memory(err);
     if (d.failed)
-        return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has a member of a wrong type",
+        return amp_fail(err, AMP_IOERR, log_damaged, "frame %llu has a member of a wrong type",
                         (unsigned long long)head->n);
     *out = f;
     return 0;

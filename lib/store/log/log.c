@@ -21,6 +21,8 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
+
 enum { ROOM_FROM = 64 * 1024, ROOM_FIRST = 4 * 1024 * 1024, ROOM_SHARE = 16, BLOCK = 4096 };
 
 void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm,
@@ -129,7 +131,7 @@ int amp_log_list(struct amp_log *l, struct amp_error *err)
     l->first = first;
     l->last = last;
     if (count && count != last - first + 1)
-        return amp_fail(err, AMP_IOERR, "log_damaged",
+        return amp_fail(err, AMP_IOERR, log_damaged,
                         "log: a segment between %06u and %06u is missing", first, last);
     if (last) {
         int fd = open_segment(l, last, l->read_only ? O_RDONLY : O_RDWR, err);
@@ -141,7 +143,7 @@ int amp_log_list(struct amp_log *l, struct amp_error *err)
             return -1;
     }
     if (format != 0 && format != AMP_FRAME_FORMAT)
-        return amp_fail(err, AMP_CONFIG, "log_format",
+        return amp_fail(err, AMP_CONFIG, log_format,
                         "the log has format %u, this build reads format %d", format,
                         AMP_FRAME_FORMAT);
     return 0;
@@ -386,7 +388,7 @@ int amp_log_frame(struct amp_log *l, struct amp_place at, struct amp_span *out,
     *out = (struct amp_span){p, at.len};
     return 0;
 damaged:
-    return amp_fail(err, AMP_IOERR, "log_damaged",
+    return amp_fail(err, AMP_IOERR, log_damaged,
                     "log/%06u.ndjson: no intact frame of %u bytes at offset %llu", at.seg, at.len,
                     (unsigned long long)at.off);
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "store/log/log.h"
 
 /* A moving window over one segment. */
@@ -292,7 +293,7 @@ void amp_log_tail(struct amp_log *l, uint64_t durable, struct amp_pos *pos)
 
 int amp_log_damaged(const struct amp_pos *pos, const char *why, struct amp_error *err)
 {
-    return amp_fail(err, AMP_IOERR, "log_damaged",
+    return amp_fail(err, AMP_IOERR, log_damaged,
                     "log/%06u.ndjson is damaged at offset %llu (frame %llu): %s", pos->seg,
                     (unsigned long long)pos->off, (unsigned long long)pos->n + 1, why);
 }

@@ -21,6 +21,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 /* Frames checked and frames written: for each frame of a turn, and at most per turn. LEAVE: records
  * that one frame removes. */
 enum { CHECKS = 8, STANDS = 2, CHECKS_MOST = 512, STANDS_MOST = 64, LEAVE = 128 };
@@ -267,7 +269,7 @@ static int inputs_forget(struct amp_store *s, uint64_t before, struct amp_error 
         return -1;
     struct amp_pos pos = ix->pos;
     if (pos.n != s->log.end.n)
-        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is behind");
+        return amp_fail(err, AMP_TEMPFAIL, index_failed, "the index is behind");
     if (rows_drop(s, AMP_IX_DROP_SEEN, before, err) < 0 ||
         rows_drop(s, AMP_IX_DROP_BLOB, before, err) < 0)
         return -1;

@@ -9,6 +9,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 int amp_store_fail(struct amp_store *s, const struct amp_error *err)
 {
     if (!s->failed) {
@@ -17,7 +19,7 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err)
         if (err)
             s->why = *err;
         else
-            amp_fail(&s->why, AMP_TEMPFAIL, "log_failed", "a write failed");
+            amp_fail(&s->why, AMP_TEMPFAIL, log_failed, "a write failed");
         s->why.status = AMP_TEMPFAIL;
         amp_wm_set_failed(&s->wm, true);
         amp_time_format(amp_now_ms(), at);
@@ -36,7 +38,7 @@ int amp_store_failed_before(const struct amp_store *s, bool look, struct amp_err
 {
     if (!amp_wm_failed(&s->wm) && !(look && faccessat(s->logfd, "FAILED", F_OK, 0) == 0))
         return 0;
-    return amp_fail(err, AMP_TEMPFAIL, "log_failed",
+    return amp_fail(err, AMP_TEMPFAIL, log_failed,
                     "a write to the log failed (see %s/log/FAILED); run amp-ack repair", s->dir);
 }
 

@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 
 static struct amp_span kind_of(struct amp_span key)
@@ -84,7 +85,7 @@ static int look_at(struct amp_store *s, struct amp_span key, const struct amp_in
                         : amp_buf_add(&l->json, f.state.p, f.state.n, err)) < 0)
         return -1;
     if (amp_tape_scan(&l->tape, l->json.data, l->json.len, &fault) < 0)
-        return amp_json_fail(err, AMP_IOERR, "bad_record", "a record is not JSON", &fault);
+        return amp_json_fail(err, AMP_IOERR, AMP_CODE(bad_record), "a record is not JSON", &fault);
     if (!rule->is_final || rule->is_final(&l->tape))
         l->rule = rule;
     return 0;

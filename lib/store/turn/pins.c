@@ -14,6 +14,8 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
+
 #define PIN      "pin."
 #define PIN_MOST 80
 #define LOOK_MS  1000 /* how long the result of a check is used */
@@ -23,7 +25,7 @@ int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t 
 {
     char path[200], text[PIN_MOST];
     if (!amp_id_is_safe(amp_span_str(name)) || strlen(name) > 128)
-        return amp_fail(err, AMP_USAGE, "bad_name", "a pin's name has other characters");
+        return amp_fail(err, AMP_USAGE, bad_name, "a pin's name has other characters");
     if (mkdirat(s->dirfd, "run", 0700) != 0 && errno != EEXIST)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/run", s->dir);
     snprintf(path, sizeof path, "run/" PIN "%s", name);

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
+
 enum {
     LOOK_EVERY = 64,
     TERMS = 8 << 20, /* bytes of frames that get postings when the index is updated */
@@ -257,7 +259,7 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
         if (index_open(s, gen, err) < 0)
             return -1;
     }
-    return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
+    return amp_fail(err, AMP_TEMPFAIL, index_failed, "the index's generation does not settle");
 }
 
 /* True if a reader should leave it to a writer to bring the index up: then each look need not do
@@ -314,7 +316,7 @@ static int log_look_again(struct amp_store *s, struct amp_error *err)
     if (index_open(s, 0, err) < 0)
         return -1;
     if ((s->far = is_far_behind(s)))
-        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is far behind the log");
+        return amp_fail(err, AMP_TEMPFAIL, index_failed, "the index is far behind the log");
     if (index_check(s, err) < 0)
         return -1;
     l->gen = s->index.gen;

@@ -8,6 +8,7 @@
  * end, and a crash before the end leaves an index that is ahead of the log, which is made again.
  * TERM, INT, HUP and TSTP are blocked while main is held.
  */
+#include "base/codes.h"
 #include "store/store_int.h"
 
 enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, FRAMES_AT_END = 128 };
@@ -153,7 +154,7 @@ int amp_turn_renew(struct amp_store *s, struct amp_error *err)
 int amp_store_begin(struct amp_store *s, struct amp_error *err)
 {
     if (s->in_turn)
-        return amp_fail(err, AMP_INTERNAL, "nested_turn", "a batch within a batch");
+        return amp_fail(err, AMP_INTERNAL, nested_turn, "a batch within a batch");
     if (turn_start(s, err) < 0)
         return -1;
     s->batch = true;
@@ -204,7 +205,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
     if (s->opt.read_only)
         return reader_sync(s, err);
     if (s->in_turn)
-        return amp_fail(err, AMP_INTERNAL, "sync_in_turn", "a sync within a batch");
+        return amp_fail(err, AMP_INTERNAL, sync_in_turn, "a sync within a batch");
     if (s->is_late) {
         s->is_late = false;
         if (err)

@@ -5,6 +5,8 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
+
 #define ACTOR "task-dispatch"
 
 #define EVER(as, key_, member) AMP_REC_EVER(as, struct amp_landing, key_, member)
@@ -116,7 +118,7 @@ static int landing_carry(void *rec, struct amp_subject_turn *t, struct amp_error
     struct amp_landings *all = rec;
 
     if (!(t->effects & AMP_LANDING_DO_ORDER) && !is_same(&all->now, l))
-        return amp_fail(err, AMP_NO, "landing_changed", "another process lands the task");
+        return amp_fail(err, AMP_NO, landing_changed, "another process lands the task");
     all->task = l->task;
     if (t->effects & AMP_LANDING_DO_ORDER)
         all->now = *l;

@@ -8,6 +8,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "worktree/call/plain.h"
 #include "worktree/stopped.h"
@@ -94,7 +95,7 @@ static int ref_check(struct look *l, const char *verb, const char *name)
     if (head)
         name = l->head;
     if (strchr(name, '*'))
-        return refuse(l->out, "branch_violation", "git %s: a pattern of branches", verb);
+        return refuse(l->out, AMP_CODE(branch_violation), "git %s: a pattern of branches", verb);
     snprintf(ref, sizeof ref, "%s%.400s", strncmp(name, "refs/", 5) == 0 ? "" : "refs/heads/",
              strncmp(name, "heads/", 6) == 0 ? name + 6 : name);
     enum amp_rule_verdict v =
@@ -127,7 +128,8 @@ static int pushed_check(struct look *l, char *const *words, bool fetched)
     for (size_t i = 1; words[i] && !rc; i++) {
         const char *colon = strrchr(words[i], ':');
         if (!fetched && is_one_of(words[i], all))
-            return refuse(l->out, "branch_violation", "git push %s: every branch", words[i]);
+            return refuse(l->out, AMP_CODE(branch_violation), "git push %s: every branch",
+                          words[i]);
         if (words[i][0] == '-') {
             i += is_one_of(words[i], valued) && words[i + 1];
             continue;
@@ -135,7 +137,7 @@ static int pushed_check(struct look *l, char *const *words, bool fetched)
         if (++operands == 1 || (fetched && !colon))
             continue;
         if (colon && !colon[1] && !fetched)
-            return refuse(l->out, "branch_violation", "git push :: every matching branch");
+            return refuse(l->out, AMP_CODE(branch_violation), "git push :: every matching branch");
         rc = ref_check(l, words[0], colon ? colon + 1 : words[i] + (words[i][0] == '+'));
     }
     bool head = fetched ? strcmp(words[0], "pull") == 0 : operands < 2;
@@ -198,8 +200,8 @@ static int verb_check(struct look *l, char *const *words)
     bool commits = strcmp(words[0], "commit") == 0;
     for (size_t i = 1; words[i]; i++)
         if (strcmp(words[i], "--no-verify") == 0 || (commits && strncmp(words[i], "-n", 2) == 0))
-            return refuse(l->out, "guard_bypass", "git %s: --no-verify skips the guard's hooks",
-                          words[0]);
+            return refuse(l->out, AMP_CODE(guard_bypass),
+                          "git %s: --no-verify skips the guard's hooks", words[0]);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(words[0], verbs[i].verb) == 0)
             switch (verbs[i].move) {
@@ -267,7 +269,7 @@ int amp_call_suspended(const struct amp_call *c, struct amp_call_refusal *out,
     struct call_repo r;
     char why[300];
     if (!c->cwd || c->cwd[0] != '/')
-        return amp_fail(err, AMP_DATAERR, "call_malformed", "cwd is not an absolute path");
+        return amp_fail(err, AMP_DATAERR, call_malformed, "cwd is not an absolute path");
     if (repo_find(c, c->cwd, &r, err) < 0)
         return -1;
     if (!r.found)
@@ -276,7 +278,9 @@ int amp_call_suspended(const struct amp_call *c, struct amp_call_refusal *out,
     if (common < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", r.common);
     int rc = amp_stopped_is(common, r.caller.name, why, sizeof why, err);
-    return rc > 0 ? refuse(out, "suspended", "%.100s is suspended by %s", r.caller.name, why) : rc;
+    return rc > 0
+               ? refuse(out, AMP_CODE(suspended), "%.100s is suspended by %s", r.caller.name, why)
+               : rc;
 }
 
 int amp_call_input(const struct amp_call *c, struct amp_span json, struct amp_call_refusal *out,

@@ -1,25 +1,26 @@
 /* Compares a simple command with the words of a pattern. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "worktree/call/plain.h"
 
 int amp_call_pattern_check(struct amp_span pattern, struct amp_error *err)
 {
     bool word = false;
     if (pattern.n > AMP_PATTERN_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "a command pattern of more than %d bytes",
+        return amp_fail(err, AMP_CONFIG, bad_config, "a command pattern of more than %d bytes",
                         AMP_PATTERN_MAX);
     for (size_t i = 0; i < pattern.n; i++) {
         unsigned char c = (unsigned char)pattern.p[i];
         if (c < ' ' || c == 0x7f || strchr("'\"$`;&|<>()\\", c))
-            return amp_fail(err, AMP_CONFIG, "bad_config",
+            return amp_fail(err, AMP_CONFIG, bad_config,
                             "the command pattern \"%.*s\" has a character that only a shell would "
                             "read; write the words of one simple command",
                             AMP_CLIP(pattern, 100));
         word |= c != ' ';
     }
     if (!word)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "an empty command pattern");
+        return amp_fail(err, AMP_CONFIG, bad_config, "an empty command pattern");
     return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "base/loop.h"
 #include "worktree/git/call.h"
 #include "json/text.h"
@@ -101,7 +102,7 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
     if (g->n_crashes >= AMP_GIT_CRASHES_MAX &&
         amp_mono_ms() - g->crashes[g->n_crashes % AMP_GIT_CRASHES_MAX] < AMP_GIT_CRASHES_MS &&
         !worker_starts(g, path))
-        return amp_fail(err, AMP_UNAVAILABLE, "git_unavailable",
+        return amp_fail(err, AMP_UNAVAILABLE, git_unavailable,
                         "git-worker broke down %d times within a minute, and does not start",
                         AMP_GIT_CRASHES_MAX);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
@@ -171,7 +172,7 @@ static int reply_wait(struct amp_git *g, struct amp_error *err)
         if (g->stop && *g->stop && stop == INT64_MAX)
             stop = now + STOP_GRACE_MS;
         if (now >= stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted",
+            return amp_fail(err, AMP_INTERRUPTED, interrupted,
                             "interrupted while git-worker did not answer");
         struct pollfd fd;
         struct amp_loop turn = amp_loop_turn(&fd, 1, stop == INT64_MAX ? g->stop : NULL, NULL);
@@ -183,12 +184,12 @@ static int reply_wait(struct amp_git *g, struct amp_error *err)
         if ((g->wait ? g->wait(g->wait_ctx, &turn, err) : amp_loop_wait(&turn, err)) < 0)
             return -1;
         if (!p->revents && left <= 0)
-            return amp_fail(err, AMP_TIMEDOUT, "git_timeout", "git-worker took longer than %lld ms",
+            return amp_fail(err, AMP_TIMEDOUT, git_timeout, "git-worker took longer than %lld ms",
                             (long long)g->time_limit_ms);
         if (p->revents & POLLOUT) {
             ssize_t put = send(g->fd, g->request.data + sent, g->request.len - sent, MSG_NOSIGNAL);
             if (put < 0 && errno != EAGAIN && errno != EINTR)
-                return amp_fail(err, AMP_TEMPFAIL, "git_crashed", "git-worker ended early");
+                return amp_fail(err, AMP_TEMPFAIL, git_crashed, "git-worker ended early");
             sent += put > 0 ? (size_t)put : 0;
         }
         if (!(p->revents & (POLLIN | POLLHUP | POLLERR)))
@@ -199,7 +200,7 @@ static int reply_wait(struct amp_git *g, struct amp_error *err)
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
         if (got <= 0)
-            return amp_fail(err, AMP_TEMPFAIL, "git_crashed", "git-worker ended early");
+            return amp_fail(err, AMP_TEMPFAIL, git_crashed, "git-worker ended early");
         g->reply.len += (size_t)got;
         if (g->reply.data[g->reply.len - 1] == '\n')
             return 0;
@@ -215,11 +216,11 @@ int amp_git_call(struct amp_git *g, const char *op, const struct amp_git_arg *ar
     if (reply_wait(g, err) < 0)
         return worker_failed(g);
     if (amp_tape_scan(&g->tape, g->reply.data, g->reply.len, &fault) < 0) {
-        amp_json_fail(err, AMP_INTERNAL, "git_crashed", "git-worker's reply", &fault);
+        amp_json_fail(err, AMP_INTERNAL, AMP_CODE(git_crashed), "git-worker's reply", &fault);
         return worker_failed(g);
     }
     if (amp_git_field_int(g, 0, "q") != g->q) {
-        amp_fail(err, AMP_INTERNAL, "git_crashed", "git-worker answered out of turn");
+        amp_fail(err, AMP_INTERNAL, git_crashed, "git-worker answered out of turn");
         return worker_failed(g);
     }
     if (amp_git_field_bool(g, 0, "ok"))
@@ -228,8 +229,8 @@ int amp_git_call(struct amp_git *g, const char *op, const struct amp_git_arg *ar
     amp_git_field_copy(g, 0, "code", code, sizeof code);
     amp_git_field_copy(g, 0, "what", what, sizeof what);
     int64_t status = amp_git_field_int(g, 0, "status");
-    return amp_fail(err, status > 0 && status < 256 ? (enum amp_status)status : AMP_INTERNAL, code,
-                    "%s", what);
+    return amp_fail_text(err, status > 0 && status < 256 ? (enum amp_status)status : AMP_INTERNAL,
+                         code, "%s", what);
 }
 
 struct amp_span amp_git_field(struct amp_git *g, uint32_t object, const char *key)

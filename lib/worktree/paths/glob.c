@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/codes.h"
+
 #define DEPTH_MAX 1024 /* components of a path; the rest is not compared */
 
 struct parts {
@@ -59,7 +61,7 @@ int amp_glob_check(struct amp_span pattern, struct amp_error *err)
 {
     struct parts p;
     const char *why = pattern_split(pattern, &p);
-    return why ? amp_fail(err, AMP_USAGE, "bad_pattern", "%.*s: not a pattern of paths: %s",
+    return why ? amp_fail(err, AMP_USAGE, bad_pattern, "%.*s: not a pattern of paths: %s",
                           AMP_CLIP(pattern, 200), why)
                : 0;
 }

@@ -8,6 +8,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worktree/worktree.h"
 
 /* Appends "/component"; false if it does not fit. */
@@ -58,7 +59,7 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
 {
     char head[PATH_MAX], real[PATH_MAX], all[PATH_MAX * 2];
     if (!*path || !amp_span_copy(amp_span_str(path), head, sizeof head))
-        return amp_fail(err, AMP_USAGE, "bad_path", "\"%s\": empty or too long", path);
+        return amp_fail(err, AMP_USAGE, bad_path, "\"%s\": empty or too long", path);
     const char *rest = "";
     /* Remove components from the end until the rest exists. */
     while (!realpath(head, real)) {
@@ -66,7 +67,7 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
             return amp_fail_errno(err, AMP_NOPERM, "%s", path);
         struct stat st;
         if (lstat(head, &st) == 0)
-            return amp_fail(err, AMP_NOPERM, "path_escape", "%s: a dangling link", head);
+            return amp_fail(err, AMP_NOPERM, path_escape, "%s: a dangling link", head);
         char *slash = strrchr(head, '/');
         size_t at = slash ? (size_t)(slash - head) : 0;
         rest = path + at;
@@ -84,10 +85,10 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
     /* A ".." after a missing directory could leave the existing one. */
     for (const char *p = rest; (p = strstr(p, "..")); p += 2)
         if ((p == rest || p[-1] == '/') && (p[2] == '/' || !p[2]))
-            return amp_fail(err, AMP_NOPERM, "path_escape", "%s: \"..\" after a missing directory",
+            return amp_fail(err, AMP_NOPERM, path_escape, "%s: \"..\" after a missing directory",
                             path);
     if (!amp_path_normal((struct amp_span){all, n + m}, out, PATH_MAX))
-        return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", path);
+        return amp_fail(err, AMP_USAGE, bad_path, "%s: too long", path);
     return 0;
 }
 
@@ -98,7 +99,7 @@ int amp_path_inside(const char *root, const char *path, char *out, struct amp_er
         return -1;
     size_t n = strlen(base), m = strlen(path);
     if (m >= PATH_MAX)
-        return amp_fail(err, AMP_USAGE, "bad_path", "the path is too long");
+        return amp_fail(err, AMP_USAGE, bad_path, "the path is too long");
     memcpy(joined, base, n);
     joined[n] = '/';
     memcpy(joined + n + 1, path, m + 1);
@@ -106,7 +107,7 @@ int amp_path_inside(const char *root, const char *path, char *out, struct amp_er
         return -1;
     bool is_root = strcmp(base, "/") == 0;
     if (!is_root && (strncmp(real, base, n) != 0 || (real[n] != '/' && real[n] != '\0')))
-        return amp_fail(err, AMP_NOPERM, "path_escape", "%s: outside %s", path, base);
+        return amp_fail(err, AMP_NOPERM, path_escape, "%s: outside %s", path, base);
     if (out)
         memcpy(out, real, strlen(real) + 1);
     return 0;

@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "worktree/binding.h"
 #include "json/record.h"
@@ -128,7 +129,7 @@ static int record_overlaps(void *ctx, const struct record *r, struct amp_error *
         return 0;
     for (int i = 0; i < spec->n; i++)
         if (amp_glob_overlap(amp_span_str(spec->patterns[i]), amp_span_str(r->pattern)))
-            return amp_fail(err, AMP_NO, "path_reserved", "%s overlaps %s, which %s reserved%s%s",
+            return amp_fail(err, AMP_NO, path_reserved, "%s overlaps %s, which %s reserved%s%s",
                             spec->patterns[i], r->pattern, r->holder, *r->task ? " for " : "",
                             r->task);
     return 0;
@@ -158,10 +159,10 @@ static int spec_check(struct amp_store *s, const struct amp_reserve_spec *spec,
 {
     struct amp_binding b;
     if (spec->n > AMP_RESERVE_MOST)
-        return amp_fail(err, AMP_USAGE, "too_many", "at most %d patterns", AMP_RESERVE_MOST);
+        return amp_fail(err, AMP_USAGE, too_many, "at most %d patterns", AMP_RESERVE_MOST);
     if (!amp_id_is_safe(amp_span_str(spec->holder)) ||
         (spec->task && !amp_id_is_safe(amp_span_str(spec->task))))
-        return amp_fail(err, AMP_USAGE, "bad_value", "%s, %s: not names", spec->holder,
+        return amp_fail(err, AMP_USAGE, bad_value, "%s, %s: not names", spec->holder,
                         spec->task ? spec->task : "-");
     for (int i = 0; i < spec->n; i++)
         if (amp_glob_check(amp_span_str(spec->patterns[i]), err) < 0)
@@ -172,7 +173,7 @@ static int spec_check(struct amp_store *s, const struct amp_reserve_spec *spec,
         return -1;
     return amp_binding_is_bound(&b)
                ? 0
-               : amp_fail(err, AMP_NO, "worktree_not_bound",
+               : amp_fail(err, AMP_NO, worktree_not_bound,
                           "%s: not bound to a worktree: bind it first", spec->holder);
 }
 

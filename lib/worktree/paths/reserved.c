@@ -8,6 +8,8 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
+
 static const struct amp_span head = {"amp-reservations 1\n", 19};
 
 static struct amp_span word_take(struct amp_span *line)
@@ -39,7 +41,7 @@ static bool line_next(const struct amp_buf *text, size_t *at, struct amp_reserva
 
 static int bad_file(struct amp_error *err, const char *why)
 {
-    return amp_fail(err, AMP_CONFIG, "bad_reservations",
+    return amp_fail(err, AMP_CONFIG, bad_reservations,
                     "amp/" AMP_RESERVED_FILE ": %s; worktree-bind reservations writes it again",
                     why);
 }

@@ -10,6 +10,7 @@
 
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "worktree/snapshot/path.h"
 
 static int path_fail(const char *path, const char *what, struct amp_error *err)
@@ -47,8 +48,7 @@ static int file_make(struct making *m, const struct amp_tree_entry *e, int dir, 
     if (from >= 0 && amp_tree_copy(from, to, e->size, m->stop, &size, sum) < 0)
         return path_fail(e->path, "write", m->err);
     if (from < 0 || strcmp(sum, e->sum) != 0)
-        return amp_fail(m->err, AMP_NO, "snapshot_damaged", "%s: its contents are damaged",
-                        e->path);
+        return amp_fail(m->err, AMP_NO, snapshot_damaged, "%s: its contents are damaged", e->path);
     return fchmod(to, e->mode & m->mask) < 0 || futimens(to, times) < 0
                ? path_fail(e->path, "write", m->err)
                : 0;
@@ -347,7 +347,7 @@ int amp_restore(const struct amp_restore_spec *s, const struct amp_tree *want,
         return amp_fail_memory(err);
     int rc = work_do(&w);
     if (rc < 0 && s->stop && *s->stop)
-        amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
     w.err = rc < 0 ? &late : err;
     if (stages_remove(&w) < 0 || modes_set(&w, false) < 0)
         rc = -1;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "worktree/snapshot/path.h"
 #include "worktree/snapshot/tree.h"
@@ -56,7 +57,7 @@ int amp_tree_read(struct amp_span text, struct amp_tree *t, struct amp_error *er
         if (!e || !next || !entry_read(at, stop + 1, e)) {
             size_t n = t->n;
             amp_tree_release(t);
-            return e ? amp_fail(err, AMP_DATAERR, "bad_tree", "entry %zu is malformed", n) : -1;
+            return e ? amp_fail(err, AMP_DATAERR, bad_tree, "entry %zu is malformed", n) : -1;
         }
         if (e->type == AMP_TREE_FILE)
             t->bytes += e->size;

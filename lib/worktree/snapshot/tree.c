@@ -11,6 +11,7 @@
 #include <amp/base/file.h>
 #include <sodium.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "worktree/snapshot/path.h"
 
@@ -49,11 +50,11 @@ static struct amp_tree_entry *entry_add(struct walk *w, char type, const struct 
 {
     struct amp_tree *t = w->t;
     if (w->s->stop && *w->s->stop) {
-        amp_fail(w->err, AMP_INTERRUPTED, "interrupted", "%s: interrupted", w->path);
+        amp_fail(w->err, AMP_INTERRUPTED, interrupted, "%s: interrupted", w->path);
         return NULL;
     }
     if (w->s->files && (int64_t)t->n >= w->s->files) {
-        amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld files", (long long)w->s->files);
+        amp_fail(w->err, AMP_NO, tree_limit, "more than %lld files", (long long)w->s->files);
         return NULL;
     }
     if (amp_grow(&t->v, &t->cap, t->n, sizeof *t->v, w->err) < 0)
@@ -118,12 +119,11 @@ static int contents_read(struct walk *w, int fd, int64_t now, int out, int64_t *
 {
     int64_t room = w->s->bytes ? w->s->bytes - w->t->bytes : INT64_MAX;
     if (now > room)
-        return amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld bytes",
-                        (long long)w->s->bytes);
+        return amp_fail(w->err, AMP_NO, tree_limit, "more than %lld bytes", (long long)w->s->bytes);
     if (amp_tree_copy(fd, out, now, w->s->stop, size, sum) == 0)
         return 0;
     return w->s->stop && *w->s->stop
-               ? amp_fail(w->err, AMP_INTERRUPTED, "interrupted", "%s: interrupted", w->path)
+               ? amp_fail(w->err, AMP_INTERRUPTED, interrupted, "%s: interrupted", w->path)
                : walk_fail(w, "cannot read, or save, the contents");
 }
 
@@ -163,7 +163,7 @@ static int contents_take(struct walk *w, int fd, struct stat *st, char sum[AMP_T
 static int unreadable_add(struct walk *w, const struct stat *st)
 {
     if (!w->s->lenient)
-        return amp_fail(w->err, AMP_NOPERM, "unreadable", "%s: permission denied", w->path);
+        return amp_fail(w->err, AMP_NOPERM, unreadable, "%s: permission denied", w->path);
     return entry_add(w, AMP_TREE_UNREADABLE, st) ? 0 : -1;
 }
 
@@ -171,7 +171,7 @@ static int changing_add(struct walk *w, const struct stat *st)
 {
     struct amp_tree_entry *e = NULL;
     if (!w->s->hash_bytes)
-        return amp_fail(w->err, AMP_TEMPFAIL, "file_changing", "%s: changes while it is read",
+        return amp_fail(w->err, AMP_TEMPFAIL, file_changing, "%s: changes while it is read",
                         w->path);
     if ((e = entry_add(w, AMP_TREE_UNHASHED, st)))
         e->size = st->st_size;
@@ -237,7 +237,7 @@ static int names_read(struct walk *w, int fd, char ***out, size_t *n)
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         if ((int64_t)*n >= most)
-            return amp_fail(w->err, AMP_NO, "tree_limit", "more than %lld files",
+            return amp_fail(w->err, AMP_NO, tree_limit, "more than %lld files",
                             (long long)w->s->files);
         if (amp_grow(out, &cap, *n, sizeof **out, w->err) < 0)
             return -1;
@@ -259,7 +259,7 @@ static int below_add(struct walk *w, int fd)
     size_t n, at = strlen(w->path);
     bool top = strcmp(w->path, ".") == 0;
     if (w->depth == DEPTH_MOST)
-        return amp_fail(w->err, AMP_NO, "tree_limit", "%s: more than %d directories deep", w->path,
+        return amp_fail(w->err, AMP_NO, tree_limit, "%s: more than %d directories deep", w->path,
                         DEPTH_MOST);
     int rc = names_read(w, fd, &names, &n);
     w->depth++;
@@ -267,7 +267,7 @@ static int below_add(struct walk *w, int fd)
         int len = snprintf(w->path + (top ? 0 : at), sizeof w->path - (top ? 0 : at), "%s%s",
                            top ? "" : "/", names[i]);
         if (len < 0 || (size_t)len >= sizeof w->path - (top ? 0 : at))
-            rc = amp_fail(w->err, AMP_NO, "tree_limit", "%.200s…: the path is too long", w->path);
+            rc = amp_fail(w->err, AMP_NO, tree_limit, "%.200s…: the path is too long", w->path);
         else
             rc = node_add(w, fd, names[i]);
         if (top)
@@ -313,14 +313,14 @@ static int node_add(struct walk *w, int dir, const char *name)
     if (S_ISLNK(st.st_mode))
         return link_add(w, dir, name, &st);
     if (!w->s->specials)
-        return amp_fail(w->err, AMP_NOPERM, "special_file",
+        return amp_fail(w->err, AMP_NOPERM, special_file,
                         "%s: a FIFO, socket or device cannot be recorded", w->path);
     return entry_add(w, AMP_TREE_SPECIAL, &st) ? 0 : -1;
 }
 
 static int beneath_fail(const char *path, const char *why, struct amp_error *err)
 {
-    return amp_fail(err, AMP_NOPERM, "not_beneath", "%s: %s", path, why);
+    return amp_fail(err, AMP_NOPERM, not_beneath, "%s: %s", path, why);
 }
 
 /* Says what a parent of the path is if it is not a directory. */

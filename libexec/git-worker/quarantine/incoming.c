@@ -22,6 +22,7 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "quarantine.h"
 
@@ -72,14 +73,14 @@ __attribute__((format(printf, 3, 0))) static int fail_as(struct request *r, cons
 {
     char what[300];
     vsnprintf(what, sizeof what, fmt, ap);
-    return amp_fail(r->err, AMP_NOPERM, code, "not taken over: %s", what);
+    return amp_fail_text(r->err, AMP_NOPERM, code, "not taken over: %s", what);
 }
 
 int refuse_incoming(struct request *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fail_as(r, "quarantine_refused", fmt, ap);
+    fail_as(r, AMP_CODE(quarantine_refused), fmt, ap);
     va_end(ap);
     return -1;
 }
@@ -88,7 +89,7 @@ int refuse_limit(struct request *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fail_as(r, "quarantine_limit", fmt, ap);
+    fail_as(r, AMP_CODE(quarantine_limit), fmt, ap);
     va_end(ap);
     return -1;
 }
@@ -296,7 +297,7 @@ static int pack_index(struct incoming *in, int fd, const char *name)
     rc = git_odb_backend_one_pack(&pack, path);
     if (rc == 0)
         rc = git_odb_add_alternate(in->all, pack, 1);
-    return rc ? fail_git(in->r, rc, AMP_IOERR, "git_error", name) : 0;
+    return rc ? fail_git(in->r, rc, AMP_IOERR, AMP_CODE(git_error), name) : 0;
 }
 
 static int packs_open(struct incoming *in)
@@ -391,7 +392,7 @@ static struct seen *object_note(struct incoming *in, const git_oid *oid, git_obj
     if (seen->state == SEEN_FREE) {
         int rc = git_odb_read_header(&size, &is, in->old, oid);
         if (rc && rc != GIT_ENOTFOUND) {
-            fail_git(in->r, rc, AMP_IOERR, "git_error", git_oid_tostr_s(oid));
+            fail_git(in->r, rc, AMP_IOERR, AMP_CODE(git_error), git_oid_tostr_s(oid));
             return NULL;
         }
         *seen = (struct seen){
@@ -575,7 +576,7 @@ static int pack_write(struct incoming *in)
         rc = git_odb_refresh(in->old);
     if (in->refused)
         return -1;
-    return rc ? fail_git(in->r, rc, AMP_IOERR, "git_error", dir) : 0;
+    return rc ? fail_git(in->r, rc, AMP_IOERR, AMP_CODE(git_error), dir) : 0;
 }
 
 int incoming_write(struct incoming *in)
@@ -592,7 +593,7 @@ int incoming_write(struct incoming *in)
         rc = git_odb_write(&oid, in->old, git_odb_object_data(object), git_odb_object_size(object),
                            git_odb_object_type(object));
         if (rc)
-            return fail_git(in->r, rc, AMP_IOERR, "git_error",
+            return fail_git(in->r, rc, AMP_IOERR, AMP_CODE(git_error),
                             git_repository_commondir(in->r->repo));
         if (!git_oid_equal(&oid, &s->oid))
             return refuse_incoming(in->r, "%s changed meanwhile", git_oid_tostr_s(&s->oid));
@@ -641,7 +642,7 @@ int incoming_open(struct request *r, int dir, const struct incoming_limits *limi
     if (rc == 0)
         rc = git_repository_wrap_odb(&in->view, in->all);
     if (rc)
-        rc = fail_git(r, rc, AMP_IOERR, "git_error", objects);
+        rc = fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), objects);
     if (rc == 0)
         rc = packs_open(in);
     if (rc < 0)

@@ -40,7 +40,7 @@ static int copy_file(struct request *r, int from, int to, const char *name)
     if (in < 0 && errno == ENOENT)
         return 0;
     if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
-        return amp_fail(r->err, AMP_DATAERR, "not_a_file", "%s is not a regular file", name);
+        return amp_fail(r->err, AMP_DATAERR, not_a_file, "%s is not a regular file", name);
     AMP_CLOSE int out =
         openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0)
@@ -141,7 +141,7 @@ static int reply_objects(struct request *r, const char *objects, int depth, int 
     const char *last = realpath(objects, real) ? strrchr(real, '/') : NULL;
     if (!last || strcmp(last, "/objects") != 0 || depth > 5 || ++*n > ALTERNATES_MAX)
         return amp_fail(
-            r->err, AMP_NOPERM, "quarantine_refused",
+            r->err, AMP_NOPERM, quarantine_refused,
             "%s: not an object directory, or too many of them (objects/info/alternates)", objects);
     amp_jw_str(&r->out, amp_span_str(real));
     AMP_CLOSE int fd = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -182,13 +182,12 @@ int op_quarantine_make(struct request *r)
     struct stat st;
     int n = 0;
     if (path[0] != '/')
-        return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: not an absolute path", path);
+        return amp_fail(r->err, AMP_USAGE, bad_path, "%s: not an absolute path", path);
     if (open_any_worktree(r, &tree) < 0)
         return -1;
     snprintf(objects, sizeof objects, "%sobjects", git_repository_commondir(tree));
     if (strpbrk(objects, "\n\""))
-        return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: cannot be used as an alternate",
-                        objects);
+        return amp_fail(r->err, AMP_USAGE, bad_path, "%s: cannot be used as an alternate", objects);
     if (mkdir(path, 0700) != 0)
         return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", path);
     AMP_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -310,7 +309,7 @@ static int check_history(struct request *r, git_repository *view, const git_oid 
         return 0;
     int rc = git_graph_descendant_of(view, tip, &fork);
     if (rc < 0)
-        return fail_git(r, rc, AMP_IOERR, "git_error", r->in.branch);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.branch);
     return rc ? 0
               : refuse_incoming(r, "the commit %s does not descend from %s", git_oid_tostr_s(tip),
                                 r->in.base && *r->in.base ? r->in.base : r->in.start);
@@ -351,14 +350,14 @@ static int move_branch(struct request *r, const char *ref, const git_oid *start,
         if (rc == 0)
             rc = git_reference_set_target(&moved, now, tip, "amp: taken over");
         if (rc == 0 || rc != GIT_EMODIFIED)
-            return rc ? fail_git(r, rc, AMP_IOERR, "git_error", ref) : 0;
+            return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), ref) : 0;
     } else if (rc && rc != GIT_ENOTFOUND) {
-        return fail_git(r, rc, AMP_IOERR, "git_error", ref);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), ref);
     }
     git_oid_tostr(hex, sizeof hex, tip);
     if (!*kept && keep_tip(r, repo, tip, NULL, NULL, r->in.keep, kept) < 0)
         return -1;
-    return amp_fail(r->err, AMP_NO, "branch_moved",
+    return amp_fail(r->err, AMP_NO, branch_moved,
                     "%s: moved while the agent worked; the agent's commit %.12s is kept as %s",
                     r->in.branch, hex, r->in.keep);
 }
@@ -392,7 +391,7 @@ static int refresh_index(struct request *r, git_repository *tree, const git_oid 
     }
     if (rc == 0)
         rc = git_index_write(index);
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", r->in.worktree) : 0;
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), r->in.worktree) : 0;
 }
 
 /* Checks the commit with everything that it needs, and writes that into the repository. */
@@ -435,7 +434,7 @@ static int read_quarantine(struct request *r, char *ref, size_t size, git_oid *s
     int valid = 0;
     if (git_branch_name_is_valid(&valid, r->in.branch) || !valid ||
         git_oid_fromstr(start, r->in.start) != 0)
-        return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s at %s: not a branch and its commit",
+        return amp_fail(r->err, AMP_USAGE, bad_branch, "%s at %s: not a branch and its commit",
                         r->in.branch, r->in.start);
     snprintf(ref, size, "refs/heads/%s", r->in.branch);
     AMP_CLOSE int dir = open(r->in.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -458,7 +457,7 @@ int op_quarantine_take(struct request *r)
         return -1;
     head_branch(tree, under, sizeof under);
     if (strcmp(under, ref) != 0)
-        return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: not on the branch %s",
+        return amp_fail(r->err, AMP_NO, worktree_unknown, "%s: not on the branch %s",
                         r->in.worktree, r->in.branch);
     if (!git_oid_equal(&tip, &start) && take_branch(r, tree, dir, ref, &start, &tip) < 0)
         return -1;
@@ -489,7 +488,7 @@ int op_quarantine_drop(struct request *r)
     AMP_CLOSE int dir = open(r->in.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &own) < 0 || fstatat(dir, "objects", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         !S_ISDIR(st.st_mode) || fstatat(dir, "HEAD", &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return amp_fail(r->err, AMP_NO, "quarantine_unknown", "%s: not a quarantine", r->in.path);
+        return amp_fail(r->err, AMP_NO, quarantine_unknown, "%s: not a quarantine", r->in.path);
     linked_remove_tree(AT_FDCWD, r->in.path, own.st_dev, NULL);
     return 0;
 }

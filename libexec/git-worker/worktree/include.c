@@ -15,6 +15,7 @@
 #include <amp/base/file.h>
 
 #include "../worker.h"
+#include "base/codes.h"
 #include "worktree/paths/glob.h"
 
 #define INCLUDE_FILE ".worktreeinclude"
@@ -50,8 +51,8 @@ static int patterns_read(struct include *in, const struct amp_buf *text)
         if (p.n == 0 || (!not &&p.p[0] == '#'))
             continue;
         if (in->n == PATTERNS_MAX)
-            return amp_fail(in->r->err, AMP_NO, "include_limit",
-                            INCLUDE_FILE ": more than %d lines", PATTERNS_MAX);
+            return amp_fail(in->r->err, AMP_NO, include_limit, INCLUDE_FILE ": more than %d lines",
+                            PATTERNS_MAX);
         if (amp_glob_check(p, in->r->err) < 0)
             return -1;
         in->patterns[in->n].pattern = p;
@@ -114,7 +115,7 @@ static int file_copy(struct include *in, const char *path)
         return 0;
     }
     if (st.st_size > in->left)
-        return amp_fail(in->r->err, AMP_NO, "include_limit",
+        return amp_fail(in->r->err, AMP_NO, include_limit,
                         INCLUDE_FILE ": %s: the files are larger than the limit (%lld bytes)", path,
                         (long long)in->r->in.bytes);
     AMP_CLOSE int to = file_create(in, path, st.st_mode & 0777);
@@ -127,7 +128,7 @@ static int file_copy(struct include *in, const char *path)
         in->left -= n;
         in->bytes += n;
         if (in->left < 0)
-            return amp_fail(in->r->err, AMP_NO, "include_limit",
+            return amp_fail(in->r->err, AMP_NO, include_limit,
                             INCLUDE_FILE ": %s grew beyond the limit", path);
         if (amp_write_all(to, (struct amp_span){chunk, (size_t)n}, in->r->err) < 0)
             return -1;
@@ -165,7 +166,7 @@ static int entry_take(struct include *in, int dir, const char *name, const char 
     struct stat st;
     int ignored = 0;
     if (++in->entries > ENTRIES_MAX)
-        return amp_fail(in->r->err, AMP_NO, "include_limit",
+        return amp_fail(in->r->err, AMP_NO, include_limit,
                         INCLUDE_FILE ": more than %d files to look at", ENTRIES_MAX);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return 0;
@@ -194,7 +195,7 @@ int op_worktree_include(struct request *r)
     const char *common = git_repository_commondir(r->repo), *workdir = NULL;
     int rc = git_repository_open(&main_repo, common);
     if (rc)
-        return fail_git(r, rc, AMP_DATAERR, "repo_not_git", common);
+        return fail_git(r, rc, AMP_DATAERR, AMP_CODE(repo_not_git), common);
     workdir = git_repository_workdir(main_repo);
     in.main = main_repo;
     AMP_CLOSE int from = workdir ? open(workdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

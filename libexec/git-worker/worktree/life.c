@@ -9,6 +9,7 @@
 #include <amp/base/file.h>
 
 #include "../worker.h"
+#include "base/codes.h"
 
 #define LOCKED "locked"
 
@@ -174,7 +175,7 @@ int op_worktree_facts(struct request *r)
     const char *common = git_repository_commondir(r->repo);
     int rc = git_repository_open(&main_repo, common);
     if (rc)
-        return fail_git(r, rc, AMP_DATAERR, "repo_not_git", common);
+        return fail_git(r, rc, AMP_DATAERR, AMP_CODE(repo_not_git), common);
     f.has_base = git_reference_name_to_id(&f.base, main_repo, "HEAD") == 0;
     AMP_CLOSE int lock = linked_lock(r);
     if (lock < 0)
@@ -210,20 +211,20 @@ int op_worktree_lock(struct request *r)
     if (lock < 0)
         return -1;
     if (!linked_each(r->repo, match_path, &s))
-        return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: not a worktree of %s", s.path,
+        return amp_fail(r->err, AMP_NO, worktree_not_found, "%s: not a worktree of %s", s.path,
                         git_repository_commondir(r->repo));
     AMP_CLOSE int fd = open(s.found.gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return amp_fail_errno(r->err, AMP_IOERR, "%s", s.found.gitdir);
     if (r->in.release) {
         if (!s.found.locked)
-            return amp_fail(r->err, AMP_NO, "worktree_unlocked", "%s: is not locked", s.path);
+            return amp_fail(r->err, AMP_NO, worktree_unlocked, "%s: is not locked", s.path);
         return unlinkat(fd, LOCKED, 0) == 0
                    ? 0
                    : amp_fail_errno(r->err, AMP_IOERR, "%s/" LOCKED, s.found.gitdir);
     }
     if (s.found.locked)
-        return amp_fail(r->err, AMP_NO, "worktree_locked", "%s: is locked already", s.path);
+        return amp_fail(r->err, AMP_NO, worktree_locked, "%s: is locked already", s.path);
     amp_buf_init(&text, 4096);
     return amp_buf_fmt(&text, r->err, "%s\n", r->in.message ? r->in.message : "") < 0 ||
                    amp_file_write_atomic(fd, LOCKED, 0644, amp_buf_span(&text), r->err) < 0

@@ -19,6 +19,7 @@
 #include <amp/base/file.h>
 
 #include "../worker.h"
+#include "base/codes.h"
 #include "worktree/push.h"
 #include "worktree/snapshot/restore.h"
 
@@ -40,7 +41,7 @@ int linked_lock(struct request *r)
     for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
         if (i == LOCK_TRIES || (errno != EWOULDBLOCK && errno != EINTR)) {
             close(fd);
-            return amp_fail(r->err, AMP_TEMPFAIL, "worktrees_busy",
+            return amp_fail(r->err, AMP_TEMPFAIL, worktrees_busy,
                             "%s: another process creates or removes worktrees", common);
         }
         nanosleep(&moment, NULL);
@@ -350,12 +351,12 @@ int linked_make(struct request *r, const char *head, struct linked *out)
     memset(out, 0, sizeof *out);
     out->unfinished = true;
     if (path[0] != '/')
-        return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: not an absolute path", path);
+        return amp_fail(r->err, AMP_USAGE, bad_path, "%s: not an absolute path", path);
     if (!is_empty_or_absent(path))
-        return amp_fail(r->err, AMP_CANTCREAT, "worktree_exists",
+        return amp_fail(r->err, AMP_CANTCREAT, worktree_exists,
                         "%s: exists and is not an empty directory", path);
     if (!amp_span_copy(amp_span_str(path), out->path, sizeof out->path - 8) || claim_name(r, out))
-        return r->err->code[0] ? -1 : amp_fail(r->err, AMP_CANTCREAT, "path_too_long", "%s", path);
+        return r->err->code[0] ? -1 : amp_fail(r->err, AMP_CANTCREAT, path_too_long, "%s", path);
     if (linked_write(r, out, head)) {
         linked_remove(out, true);
         return -1;

@@ -8,6 +8,7 @@
 #include <amp/base/file.h>
 
 #include "../worker.h"
+#include "base/codes.h"
 
 /* The branch of the new worktree: an existing one, or a new one from base. */
 static int take_branch(struct request *r, git_reference **out, bool *made)
@@ -17,22 +18,22 @@ static int take_branch(struct request *r, git_reference **out, bool *made)
     int valid = 0;
     *made = false;
     if (git_branch_name_is_valid(&valid, branch) || !valid)
-        return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s: not a branch's name", branch);
+        return amp_fail(r->err, AMP_USAGE, bad_branch, "%s: not a branch's name", branch);
     int rc = git_branch_lookup(out, repo, branch, GIT_BRANCH_LOCAL);
     if (rc == 0) {
         if (!linked_checked_out(repo, git_reference_name(*out)))
             return 0;
-        return amp_fail(r->err, AMP_NO, "branch_checked_out",
+        return amp_fail(r->err, AMP_NO, branch_checked_out,
                         "%s: checked out in another worktree already", branch);
     }
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
     if (rc != GIT_ENOTFOUND)
-        return fail_git(r, rc, AMP_IOERR, "git_error", branch);
+        return fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), branch);
     if (find_commit(r, repo, r->in.base ? r->in.base : "HEAD", &commit) < 0)
         return -1;
     rc = git_branch_create(out, repo, branch, commit, 0);
     *made = rc == 0;
-    return rc ? fail_git(r, rc, AMP_CANTCREAT, "git_error", branch) : 0;
+    return rc ? fail_git(r, rc, AMP_CANTCREAT, AMP_CODE(git_error), branch) : 0;
 }
 
 int tree_open(struct request *r, const char *gitdir, const char *path, git_repository **out)
@@ -41,13 +42,13 @@ int tree_open(struct request *r, const char *gitdir, const char *path, git_repos
     /* By its git directory: the file .git in the worktree is the agent's. */
     int rc = git_repository_open(&repo, gitdir);
     if (rc)
-        return fail_git(r, rc, AMP_NO, "worktree_unknown", path);
+        return fail_git(r, rc, AMP_NO, AMP_CODE(worktree_unknown), path);
     const char *workdir = git_repository_workdir(repo);
     if (!workdir || !same_dir(AT_FDCWD, workdir, AT_FDCWD, path) ||
         !same_dir(AT_FDCWD, git_repository_path(repo), AT_FDCWD, gitdir) ||
         !same_dir(AT_FDCWD, git_repository_commondir(repo), AT_FDCWD,
                   git_repository_commondir(r->repo)))
-        return amp_fail(r->err, AMP_NO, "worktree_unknown",
+        return amp_fail(r->err, AMP_NO, worktree_unknown,
                         "%s: kept: its .git belongs to %s with the work directory %s, not to %s",
                         path, git_repository_path(repo), workdir ? workdir : "(none)", gitdir);
     *out = repo;
@@ -57,7 +58,7 @@ int tree_open(struct request *r, const char *gitdir, const char *path, git_repos
 
 static int refuse_foreign(struct request *r, const struct linked *w)
 {
-    return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: kept: its .git does not belong to %s",
+    return amp_fail(r->err, AMP_NO, worktree_unknown, "%s: kept: its .git does not belong to %s",
                     w->path, w->gitdir);
 }
 
@@ -79,7 +80,7 @@ int open_worktree(struct request *r, git_repository **out)
 {
     struct search s = {.path = r->in.worktree};
     if (!linked_each(r->repo, match_path, &s))
-        return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: not a worktree of %s", s.path,
+        return amp_fail(r->err, AMP_NO, worktree_unknown, "%s: not a worktree of %s", s.path,
                         git_repository_commondir(r->repo));
     if (s.found.missing || s.found.foreign)
         return refuse_foreign(r, &s.found);
@@ -181,25 +182,25 @@ int op_worktree_remove(struct request *r)
     if (lock < 0)
         return -1;
     if (!linked_each(repo, match_path, &s))
-        return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: not a worktree of %s", path,
+        return amp_fail(r->err, AMP_NO, worktree_not_found, "%s: not a worktree of %s", path,
                         git_repository_commondir(repo));
     if (s.found.foreign)
         return refuse_foreign(r, &s.found);
     if (s.found.locked && !s.found.unfinished)
-        return amp_fail(r->err, AMP_NO, "worktree_locked", "%s: the worktree is locked", path);
+        return amp_fail(r->err, AMP_NO, worktree_locked, "%s: the worktree is locked", path);
     bool files = !s.found.missing, outside = is_outside(repo, path, root, sizeof root);
     if (files && outside)
-        return amp_fail(r->err, AMP_NO, "worktree_outside",
+        return amp_fail(r->err, AMP_NO, worktree_outside,
                         "%s: not removed: only worktrees inside %s are; use git worktree remove",
                         path, root);
     if (!force && files && !s.found.unfinished && is_dirty(r, &s.found))
-        return amp_fail(r->err, AMP_NO, "worktree_dirty",
+        return amp_fail(r->err, AMP_NO, worktree_dirty,
                         "%s: there are changes that are not committed, or commits on no branch",
                         path);
     linked_remove(&s.found, !outside);
     bool left = access(path, F_OK) == 0;
     if (left && files)
-        return amp_fail(r->err, AMP_IOERR, "filesystem_error", "%s: cannot be removed completely",
+        return amp_fail(r->err, AMP_IOERR, filesystem_error, "%s: cannot be removed completely",
                         path);
     reply_flag(r, "left", left);
     return 0;
@@ -264,7 +265,7 @@ int op_worktrees(struct request *r)
     const char *common = git_repository_commondir(r->repo);
     int rc = git_repository_open(&main_repo, common);
     if (rc)
-        return fail_git(r, rc, AMP_DATAERR, "repo_not_git", common);
+        return fail_git(r, rc, AMP_DATAERR, AMP_CODE(repo_not_git), common);
     AMP_CLOSE int lock = linked_lock(r);
     if (lock < 0)
         return -1;

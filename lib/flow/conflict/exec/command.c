@@ -15,6 +15,7 @@
 #include <amp/base/num.h>
 #include <amp/schema/schema.h>
 
+#include "base/codes.h"
 #include "base/process/process.h"
 #include "protocol/compose/json.h"
 
@@ -179,14 +180,14 @@ static int answer_parse(const struct amp_judge_run *r, int64_t *confidence, stru
     const json_t *version = json_object_get(j, "version");
 
     if (!json_is_object(j))
-        return amp_fail(why, AMP_DATAERR, "bad_answer", "the answer is not one JSON object");
+        return amp_fail(why, AMP_DATAERR, bad_answer, "the answer is not one JSON object");
     if (json_is_integer(version) && json_integer_value(version) != 1)
-        return amp_fail(why, AMP_DATAERR, "version_incompatible",
+        return amp_fail(why, AMP_DATAERR, version_incompatible,
                         "the answer has version %lld (expected 1)",
                         (long long)json_integer_value(version));
     if (amp_schema_check_text("queue/conflict_answer.json", amp_buf_span(&r->answer), &e) < 0)
-        return amp_fail(why, AMP_DATAERR, "bad_answer",
-                        "%.200s (schemas/queue/conflict_answer.json)", e.what);
+        return amp_fail(why, AMP_DATAERR, bad_answer, "%.200s (schemas/queue/conflict_answer.json)",
+                        e.what);
     double value = json_number_value(json_object_get(j, "confidence"));
     *confidence = (int64_t)(value * 1000000); /* never above what was said */
     return amp_buf_str(reason, json_string_value(json_object_get(j, "reason")), why);
@@ -196,14 +197,14 @@ int amp_judge_run_answer(const struct amp_judge_run *r, const struct amp_child_e
                          int64_t *confidence, struct amp_buf *reason, struct amp_error *why)
 {
     if (end->timed_out)
-        return amp_fail(why, AMP_TIMEDOUT, "command_timeout", "no answer within %lld ms",
+        return amp_fail(why, AMP_TIMEDOUT, command_timeout, "no answer within %lld ms",
                         (long long)r->runner.limit_ms);
     if (r->flooded)
-        return amp_fail(why, AMP_DATAERR, "bad_answer", "the answer is longer than %u bytes",
+        return amp_fail(why, AMP_DATAERR, bad_answer, "the answer is longer than %u bytes",
                         ANSWER_MAX);
     if (end->signaled)
-        return amp_fail(why, AMP_UNAVAILABLE, "command_failed", "killed by signal %d", end->signal);
+        return amp_fail(why, AMP_UNAVAILABLE, command_failed, "killed by signal %d", end->signal);
     if (end->exit_code != 0)
-        return amp_fail(why, AMP_UNAVAILABLE, "command_failed", "exit status %d", end->exit_code);
+        return amp_fail(why, AMP_UNAVAILABLE, command_failed, "exit status %d", end->exit_code);
     return answer_parse(r, confidence, reason, why);
 }

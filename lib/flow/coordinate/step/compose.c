@@ -5,6 +5,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/codes.h"
 #include "flow/coordinate/coordinator.h"
 #include "flow/intake.h"
 #include "hitl/escalation.h"
@@ -14,7 +15,7 @@
 static int line_add(struct amp_step *st, size_t at, bool wants_ack, struct amp_error *err)
 {
     if (st->n_out == AMP_STEP_EMITS)
-        return amp_fail(err, AMP_INTERNAL, "too_many_lines", "one step emits too much");
+        return amp_fail(err, AMP_INTERNAL, too_many_lines, "one step emits too much");
     st->out[st->n_out].at = at;
     st->out[st->n_out].n = st->text.len - at - 1; /* without LF */
     st->out[st->n_out].wants_ack = wants_ack;
@@ -364,7 +365,7 @@ static const char *type_of(const struct amp_step *st, const struct amp_task_part
     const struct amp_view *v = st->view;
     if (e->effect != AMP_QA_DO_ESC_BLOCKED)
         return e->type;
-    if (v->kind == AMP_KIND_NACK && amp_span_is(v->body.ack.code, "branch_violation"))
+    if (v->kind == AMP_KIND_NACK && amp_span_is(v->body.ack.code, AMP_CODE(branch_violation)))
         return "branch_violation";
     if (v->kind != AMP_KIND_RESULT)
         return e->type;
@@ -382,7 +383,8 @@ static const char *why_of(const struct amp_view *v, const struct escalation *e, 
         return v->body.result.completion == AMP_COMPLETION_FAILED ? "failed" : "not complete";
     if (v->kind != AMP_KIND_NACK)
         return "cannot continue";
-    return amp_span_is(v->body.ack.code, "no_verdict") ? "gave no verdict" : "refused the work";
+    return amp_span_is(v->body.ack.code, AMP_CODE(no_verdict)) ? "gave no verdict"
+                                                               : "refused the work";
 }
 
 static int escalation_add(struct amp_step *st, struct amp_task_part *p, const struct escalation *e,

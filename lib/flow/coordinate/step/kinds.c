@@ -1,6 +1,7 @@
 /* The event and the facts of each kind of message. step.c makes the step. */
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/coordinate/coordinator.h"
 #include "hitl/escalation.h"
 
@@ -111,10 +112,10 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
     if (!amp_span_is(st->view->from, "admin"))
-        return amp_step_refuse(st, "bad_value", "only the admin sends tasks, not %.*s",
+        return amp_step_refuse(st, AMP_CODE(bad_value), "only the admin sends tasks, not %.*s",
                                (int)st->view->from.n, st->view->from.p);
     if (amp_task_ended(t->state))
-        return amp_step_refuse(st, "terminal", "task %s is %s; use a new id", t->id,
+        return amp_step_refuse(st, AMP_CODE(terminal), "task %s is %s; use a new id", t->id,
                                amp_task_fsm.states[t->state].name);
     if (st->bad_code)
         return on_lacking(st, err);
@@ -134,7 +135,8 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
     struct amp_task_part *p = amp_task_turn(t);
     st->touched = p != NULL;
     if (!p)
-        return amp_step_refuse(st, "terminal", "every subtask of %s is already approved", t->id);
+        return amp_step_refuse(st, AMP_CODE(terminal), "every subtask of %s is already approved",
+                               t->id);
     return amp_step_qa(st, p, AMP_QA_EV_DISPATCH, amp_step_standing(st, p), err);
 }
 
@@ -169,7 +171,7 @@ static int on_result(struct amp_step *st, struct amp_error *err)
     const struct amp_view *v = st->view;
     struct amp_task_part *p = amp_task_part(&st->t, v->body.result.subtask);
     if (!p)
-        return amp_step_refuse(st, "unknown_ref", "no subtask %.*s in task %s",
+        return amp_step_refuse(st, AMP_CODE(unknown_ref), "no subtask %.*s in task %s",
                                (int)v->body.result.subtask.n, v->body.result.subtask.p, st->t.id);
     uint32_t f = amp_step_standing(st, p);
     struct amp_span commit = v->body.result.commit;
@@ -227,7 +229,7 @@ static int on_verdict(struct amp_step *st, struct amp_error *err)
     const struct amp_view *v = st->view;
     struct amp_task_part *p = amp_step_judged(&st->t, v);
     if (!p)
-        return amp_step_refuse(st, "unknown_ref", "unknown task %s", st->t.id);
+        return amp_step_refuse(st, AMP_CODE(unknown_ref), "unknown task %s", st->t.id);
     bool failed = false, blocking = v->body.verdict.n_blocking > 0;
     for (uint32_t i = 0; i < v->body.verdict.n_criteria; i++)
         failed |= v->body.verdict.criteria[i].passed == AMP_TRI_FALSE;
@@ -273,21 +275,21 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     char ref[AMP_MSG_ID_MAX];
     enum amp_operator_word word = st->view->body.decision.word;
     if (!amp_span_copy(st->view->body.decision.ref, ref, sizeof ref))
-        return amp_step_refuse(st, "unknown_ref", "the escalation's id is too long");
+        return amp_step_refuse(st, AMP_CODE(unknown_ref), "the escalation's id is too long");
     if (amp_task_lists(t->decided, ref))
-        return amp_step_refuse(st, "already_decided", "%s was already decided", ref);
+        return amp_step_refuse(st, AMP_CODE(already_decided), "%s was already decided", ref);
     if (amp_task_lists(t->withdrawn, ref))
         return amp_step_refuse(st, AMP_HITL_WITHDRAWN, "the agent withdrew %s", ref);
     if (amp_task_ended(t->state))
-        return amp_step_refuse(st, "terminal", "task %s is %s", t->id,
+        return amp_step_refuse(st, AMP_CODE(terminal), "task %s is %s", t->id,
                                amp_task_fsm.states[t->state].name);
     if (t->n_parts == 0 && word != AMP_DO_TERMINATE && !amp_task_is_suspended(t))
-        return amp_step_refuse(st, "illegal_transition",
+        return amp_step_refuse(st, AMP_CODE(illegal_transition),
                                "task %s is %s: there is no work to continue", t->id,
                                amp_task_fsm.states[t->state].name);
     if (!amp_task_waits_for(t, ref) && !st->ref_open)
-        return amp_step_refuse(st, "unknown_ref", "%s is not an open escalation of task %s", ref,
-                               t->id);
+        return amp_step_refuse(st, AMP_CODE(unknown_ref), "%s is not an open escalation of task %s",
+                               ref, t->id);
     if (st->bad_code)
         return amp_step_refuse(st, st->bad_code, "invalid decision: %s: %.160s", st->bad_code,
                                st->bad_field);
@@ -344,7 +346,7 @@ static int on_ci(struct amp_step *st, struct amp_error *err)
                            "checks", checks, "failed", failed);
     if (t->n_parts == 0) {
         json_decref(ci);
-        return amp_step_refuse(st, "unknown_ref", "unknown task %s", t->id);
+        return amp_step_refuse(st, AMP_CODE(unknown_ref), "unknown task %s", t->id);
     }
     if (amp_step_replace(&t->ci, ci, err) < 0)
         return -1;
@@ -427,18 +429,18 @@ static int on_withdrawal(struct amp_step *st, struct amp_error *err)
     if (amp_task_lists(t->withdrawn, ref))
         return amp_step_refuse(st, AMP_HITL_WITHDRAWN, "%s was withdrawn before", ref);
     if (amp_task_lists(t->decided, ref) || (e && st->is_decided))
-        return amp_step_refuse(st, "already_decided", "%s was already decided", ref);
+        return amp_step_refuse(st, AMP_CODE(already_decided), "%s was already decided", ref);
     if (amp_task_ended(t->state))
-        return amp_step_refuse(st, "terminal", "task %s is %s", t->id,
+        return amp_step_refuse(st, AMP_CODE(terminal), "task %s is %s", t->id,
                                amp_task_fsm.states[t->state].name);
     if (!e)
-        return amp_step_refuse(st, "unknown_ref", "%s is not an open escalation of task %s", ref,
-                               t->id);
+        return amp_step_refuse(st, AMP_CODE(unknown_ref), "%s is not an open escalation of task %s",
+                               ref, t->id);
     if (!amp_span_is(st->view->from, amp_json_str(e, "from")))
-        return amp_step_refuse(st, "bad_sender", "%s is not a question of this agent", ref);
+        return amp_step_refuse(st, AMP_CODE(bad_sender), "%s is not a question of this agent", ref);
     if (strcmp(amp_json_str(e, "severity"), amp_level_name(AMP_LEVEL_CRITICAL)) == 0)
-        return amp_step_refuse(st, "permission_denied", "%s is critical: only the admin decides it",
-                               ref);
+        return amp_step_refuse(st, AMP_CODE(permission_denied),
+                               "%s is critical: only the admin decides it", ref);
     amp_task_close_escalation(t, ref);
     struct amp_task_part *p = amp_task_turn(t);
     if (p && amp_step_qa(st, p, AMP_QA_EV_WITHDRAW, withdrawal_facts(st, p), err) < 0)
@@ -457,8 +459,9 @@ static int on_withdrawal(struct amp_step *st, struct amp_error *err)
 /* Whether a nack only repeats what the task's record already says. */
 static bool is_echo(struct amp_span code)
 {
-    static const char *const echoes[] = {"suspended", "stale_dispatch", "duplicate_msg_id",
-                                         "terminal", "already_decided"};
+    static const char *const echoes[] = {AMP_CODE(suspended), AMP_CODE(stale_dispatch),
+                                         AMP_CODE(duplicate_msg_id), AMP_CODE(terminal),
+                                         AMP_CODE(already_decided)};
     for (size_t i = 0; i < sizeof echoes / sizeof echoes[0]; i++)
         if (amp_span_is(code, echoes[i]))
             return true;
@@ -476,7 +479,7 @@ static int on_nack(struct amp_step *st, struct amp_error *err)
         return 0;
     bool ours = amp_span_is(ref, p->dispatch_ref) ||
                 (p->state == AMP_QA_IN_REVIEW && amp_span_is(ref, p->request_ref));
-    if (ours && amp_span_is(st->view->body.ack.code, "empty_acceptance_criteria")) {
+    if (ours && amp_span_is(st->view->body.ack.code, AMP_CODE(empty_acceptance_criteria))) {
         st->event = amp_task_fsm.events[AMP_TASK_EV_LACK].name;
         st->touched = true;
         return amp_step_task(st, AMP_TASK_EV_LACK, err);

@@ -248,8 +248,9 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
     struct amp_task *t = &st->t;
     uint8_t from = p->state;
     if (amp_fsm_step(&amp_qa_fsm, from, event, facts, &r, &no) < 0)
-        return amp_step_refuse(st, "illegal_transition", "subtask %s is %s: %s is not possible",
-                               p->id, amp_qa_fsm.states[from].name, amp_qa_fsm.events[event].name);
+        return amp_step_refuse(st, AMP_CODE(illegal_transition),
+                               "subtask %s is %s: %s is not possible", p->id,
+                               amp_qa_fsm.states[from].name, amp_qa_fsm.events[event].name);
     if (r.effects & AMP_QA_DO_NACK)
         return amp_step_refuse(st, r.code, "subtask %s is %s: unexpected message", p->id,
                                amp_qa_fsm.states[from].name);
@@ -314,7 +315,7 @@ int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_
 {
     struct amp_step *st = ctx;
     if (now->forgotten)
-        return amp_fail(err, AMP_NO, "terminal", "task %.*s ended long ago; an id is used once",
+        return amp_fail(err, AMP_NO, terminal, "task %.*s ended long ago; an id is used once",
                         (int)st->view->task.n, st->view->task.p);
     if (amp_task_read(&st->t, now, st->view->task, err) < 0 || amp_step_message(st, err) < 0)
         return -1;

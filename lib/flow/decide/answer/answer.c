@@ -9,6 +9,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
+#include "base/codes.h"
 #include "flow/decide/answer/signed.h"
 #include "flow/decide/answer/told.h"
 #include "flow/identity/identity.h"
@@ -67,7 +68,7 @@ void amp_answer_refused(struct amp_decider *d, const struct amp_answer_from *fro
 
 static int answer_fail(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_answer", "the answer: %s", what);
+    return amp_fail(err, AMP_DATAERR, bad_answer, "the answer: %s", what);
 }
 
 static struct amp_span trimmed(struct amp_span s)
@@ -226,7 +227,7 @@ static int signed_author(struct amp_decider *d, const struct given *g, int64_t n
     const char *nonce = amp_json_str(g->j, "nonce");
 
     if (!amp_identities_is_operator(d->opt.ids, amp_span_str(g->by.key), now_ms))
-        return amp_fail(err, AMP_NOPERM, "not_operator", "the key of %s is not an operator's",
+        return amp_fail(err, AMP_NOPERM, not_operator, "the key of %s is not an operator's",
                         g->by.principal);
     if (!amp_time_parse(amp_span_str(amp_json_str(g->j, "expires")), &t->expires_ms) ||
         !amp_span_copy(amp_span_str(g->question), t->question, sizeof t->question) ||
@@ -252,7 +253,7 @@ static int token_author(struct amp_decider *d, const struct given *g,
         return -1;
     if ((g->question && strcmp(g->question, t->question) != 0) ||
         (from->recipient && strcmp(from->recipient, t->recipient) != 0))
-        return amp_fail(err, AMP_NO, "token_mismatch",
+        return amp_fail(err, AMP_NO, token_mismatch,
                         "the token is for another question or another recipient");
     p->how = AMP_KNOWN_BY_TOKEN;
     p->channel = from->channel;
@@ -271,7 +272,7 @@ static int author_find(struct amp_decider *d, const struct given *g,
     if (g->token)
         return token_author(d, g, from, now_ms, p, err);
     if (!from->login)
-        return amp_fail(err, AMP_NOPERM, "not_proven",
+        return amp_fail(err, AMP_NOPERM, not_proven,
                         "an answer from here needs a token or a signature");
     if (!g->question)
         return answer_fail(err, "it names no question");
@@ -332,11 +333,11 @@ static int answer_check(const struct given *g, const struct amp_answer_from *fro
                         struct amp_error *err)
 {
     if (g->digest && strcmp(g->digest, digest) != 0)
-        return amp_fail(err, AMP_NO, "digest_mismatch",
+        return amp_fail(err, AMP_NO, digest_mismatch,
                         "the answer is to a question with another content");
     if (p->how == AMP_KNOWN_BY_TOKEN &&
         !amp_token_answers_allow(from->tokens, amp_answer_action(q, g->action)))
-        return amp_fail(err, AMP_NOPERM, "token_not_allowed",
+        return amp_fail(err, AMP_NOPERM, token_not_allowed,
                         "hitl.token_answers does not allow this answer with a token: use the "
                         "terminal, or sign it (hitl-prompt sign)");
     return 0;

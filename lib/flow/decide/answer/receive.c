@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/decide/answer/evidence_facts.h"
 #include "flow/decide/answer/signed.h"
 #include "net/request.h"
@@ -64,23 +65,23 @@ static int refusal_say(struct amp_receive_response *out, const struct amp_error 
         int status;
         const char *text;
     } rows[] = {
-        {"token_malformed", 404, "There is nothing here."},
-        {"token_unknown", 404, "There is nothing here."},
-        {"not_proven", 404, "There is nothing here."},
-        {"token_mismatch", 404, "There is nothing here."},
-        {"token_replayed", 410, "This link was used."},
-        {"answer_replayed", 410, "This answer was used."},
-        {"token_expired", 410, "This link has expired."},
-        {"answer_expired", 410, "This answer has expired."},
-        {"token_not_allowed", 403,
+        {AMP_CODE(token_malformed), 404, "There is nothing here."},
+        {AMP_CODE(token_unknown), 404, "There is nothing here."},
+        {AMP_CODE(not_proven), 404, "There is nothing here."},
+        {AMP_CODE(token_mismatch), 404, "There is nothing here."},
+        {AMP_CODE(token_replayed), 410, "This link was used."},
+        {AMP_CODE(answer_replayed), 410, "This answer was used."},
+        {AMP_CODE(token_expired), 410, "This link has expired."},
+        {AMP_CODE(answer_expired), 410, "This answer has expired."},
+        {AMP_CODE(token_not_allowed), 403,
          "This answer is not allowed here. Answer at the terminal, or sign the answer."},
-        {"already_decided", 409, "The question is decided already."},
-        {"ended", 409, "The question has ended."},
-        {"withdrawn", 409, "The question was withdrawn."},
-        {"unknown_question", 409, "The question is closed."},
-        {"digest_mismatch", 409, "The question has changed."},
-        {"bad_answer", 422, "This is not an answer to the question."},
-        {"bad_form", 400, "The form is malformed."},
+        {AMP_CODE(already_decided), 409, "The question is decided already."},
+        {AMP_CODE(ended), 409, "The question has ended."},
+        {AMP_CODE(withdrawn), 409, "The question was withdrawn."},
+        {AMP_CODE(unknown_question), 409, "The question is closed."},
+        {AMP_CODE(digest_mismatch), 409, "The question has changed."},
+        {AMP_CODE(bad_answer), 422, "This is not an answer to the question."},
+        {AMP_CODE(bad_form), 400, "The form is malformed."},
         {NULL, 0, NULL},
     };
     int i = 0;
@@ -275,7 +276,7 @@ static json_t *form_json(struct amp_span body, struct amp_error *why)
         if (rc == 0 || !*value.data)
             continue;
         if (json_object_set_new(j, names[i], json_string(value.data)) < 0) {
-            amp_fail(why, AMP_DATAERR, "bad_form", "a value is not UTF-8");
+            amp_fail(why, AMP_DATAERR, bad_form, "a value is not UTF-8");
             return NULL;
         }
     }

@@ -9,6 +9,7 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "protocol/compose/json.h"
 
 #define FORMAT      "amp-answer/1"
@@ -47,7 +48,7 @@ static int answer_write(const struct amp_signed_answer *a, const char *time, str
     struct amp_jw w;
 
     if (sodium_init() < 0)
-        return amp_fail(err, AMP_INTERNAL, "no_random", "libsodium does not start");
+        return amp_fail(err, AMP_INTERNAL, no_random, "libsodium does not start");
     randombytes_buf(nonce, sizeof nonce);
     sodium_bin2hex(hex, sizeof hex, nonce, sizeof nonce);
     amp_time_format(a->expires_ms, expires);
@@ -117,7 +118,7 @@ int amp_signed_answer_write(struct amp_signer *s, const struct amp_signed_answer
 
 static int answer_fail(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_answer", "the signed answer: %s", what);
+    return amp_fail(err, AMP_DATAERR, bad_answer, "the signed answer: %s", what);
 }
 
 /* Decodes the block of a text into out. 1: there is one. */
@@ -169,7 +170,7 @@ static int parts_read(struct amp_tape *t, struct amp_span json, struct parts *ou
     struct amp_json_fault fault;
 
     if (amp_tape_scan(t, json.p, json.n, &fault) < 0)
-        return amp_json_fail(err, AMP_DATAERR, "bad_answer", "the answer", &fault);
+        return amp_json_fail(err, AMP_DATAERR, AMP_CODE(bad_answer), "the answer", &fault);
     if (t->tok[0].type != AMP_JSON_OBJECT)
         return 0;
     uint32_t sig = amp_tape_get(t, 0, AMP_SPAN("sig"));
@@ -200,13 +201,13 @@ static int answer_check(const json_t *a, struct amp_span signed_at, int64_t now_
         return answer_fail(err, "its format is not " FORMAT);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!json_is_string(json_object_get(a, needed[i])))
-            return amp_fail(err, AMP_DATAERR, "bad_answer", "the signed answer: %s is missing",
+            return amp_fail(err, AMP_DATAERR, bad_answer, "the signed answer: %s is missing",
                             needed[i]);
     if (!amp_span_is(signed_at, json_string_value(json_object_get(a, "time"))) ||
         !amp_time_parse(amp_span_str(json_string_value(json_object_get(a, "expires"))), &expires))
         return answer_fail(err, "a malformed time");
     if (expires <= now_ms)
-        return amp_fail(err, AMP_NO, "answer_expired", "the signed answer has expired");
+        return amp_fail(err, AMP_NO, answer_expired, "the signed answer has expired");
     return 0;
 }
 
@@ -231,7 +232,7 @@ int amp_signed_answer_read(struct amp_identities *ids, struct amp_span text, int
     if (found <= 0)
         return found < 0 ? -1 : rc ? answer_fail(err, "it has no signature") : 0;
     if (!ids)
-        return amp_fail(err, AMP_NO, "unsigned",
+        return amp_fail(err, AMP_NO, unsigned,
                         "identities are off, so a signed answer cannot be verified");
     if (text_signed(p.sig.time, p.answer, &said, err) < 0 || amp_identities_refresh(ids, err) < 0 ||
         amp_verifier_text(amp_identities_verifier(ids), AMP_ANSWER_NAMESPACE, &p.sig,

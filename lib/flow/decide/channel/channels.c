@@ -9,6 +9,7 @@
 #include <amp/base/num.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 #include "base/grow.h"
 #include "base/loop.h"
 #include "flow/decide/channel/private.h"
@@ -317,7 +318,7 @@ void channel_failed(struct channel *c, const struct amp_error *why)
     const struct amp_finding f = {.severity = AMP_SEV_WARNING,
                                   .type = AMP_SPAN("channel"),
                                   .id = AMP_SPAN(""),
-                                  .code = "channel_failed",
+                                  .code = AMP_CODE(channel_failed),
                                   .field = "",
                                   .pointer = "",
                                   .rule = amp_channel_name(c->kind),
@@ -537,9 +538,9 @@ int channel_add(struct amp_channels *all, enum amp_channel kind, const char *wor
     struct channel c = {.ops = ops, .kind = kind, .jobs = 4, .all = all};
 
     if (all->n == CHANNELS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.channels: more than %d", CHANNELS_MAX);
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.channels: more than %d", CHANNELS_MAX);
     if (name && !name_is_good(name))
-        return amp_fail(err, AMP_CONFIG, "bad_config",
+        return amp_fail(err, AMP_CONFIG, bad_config,
                         "hitl.channels: a name has 1 to 31 letters, digits, \".\", \"_\" or \"-\", "
                         "not \"%.100s\"",
                         name);
@@ -547,7 +548,7 @@ int channel_add(struct amp_channels *all, enum amp_channel kind, const char *wor
              name ? name : "");
     for (unsigned i = 0; i < all->n; i++)
         if (strcmp(all->v[i].name, c.name) == 0)
-            return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.channels: %s is there twice",
+            return amp_fail(err, AMP_CONFIG, bad_config, "hitl.channels: %s is there twice",
                             c.name);
     all->v[all->n] = c;
     *out = &all->v[all->n++];
@@ -565,7 +566,7 @@ int channel_time(const json_t *config, const char *key, int64_t least_ms, int64_
         *ms = json_integer_value(v) * 1000;
         return *ms >= least_ms
                    ? 0
-                   : amp_fail(err, AMP_CONFIG, "bad_config", "hitl: %s is too short", key);
+                   : amp_fail(err, AMP_CONFIG, bad_config, "hitl: %s is too short", key);
     }
     return amp_num_duration(amp_span_str(amp_json_str(config, key)), least_ms, 365 * DAY_MS, ms,
                             err);
@@ -579,7 +580,7 @@ static int channels_configure(struct amp_channels *c, struct amp_error *err)
     if (json_is_string(limit)) {
         int found = amp_token_answers_find(json_string_value(limit));
         if (found < 0)
-            return amp_fail(err, AMP_CONFIG, "bad_config",
+            return amp_fail(err, AMP_CONFIG, bad_config,
                             "hitl.token_answers is not all, deny_and_defer or none");
         c->tokens = (enum amp_token_answers)found;
     }

@@ -26,6 +26,7 @@
 #include <amp/base/id.h>
 #include <amp/base/pipe.h>
 
+#include "base/codes.h"
 #include "flow/decide/answer/signed.h"
 #include "flow/decide/channel/private.h"
 #include "protocol/compose/json.h"
@@ -60,7 +61,7 @@ static int directory_check(int fd, const char *path, const char *name, struct am
         return amp_fail_errno(err, AMP_IOERR, "%s/%s", path, name);
     if (st.st_uid != geteuid() || st.st_mode & 022)
         return amp_fail(
-            err, AMP_NOPERM, "folder_permissions",
+            err, AMP_NOPERM, folder_permissions,
             "%s/%s belongs to another user, or others may write it: answers there prove "
             "nothing (chmod go-w)",
             path, name);
@@ -238,7 +239,7 @@ static int answer_read(int fd, struct amp_buf *out, struct amp_error *why)
     }
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1 ||
         st.st_mode & 022) {
-        amp_fail(why, AMP_NOPERM, "folder_permissions",
+        amp_fail(why, AMP_NOPERM, folder_permissions,
                  "the answer's file belongs to another user, others may write it, or it is not a "
                  "regular file of its own");
         return 0;
@@ -246,7 +247,7 @@ static int answer_read(int fd, struct amp_buf *out, struct amp_error *why)
     while (rc == AMP_READ_BYTES && out->len <= AMP_ANSWER_TEXT_MAX)
         rc = amp_read_more(fd, out, 65536, "the answer", why);
     if (rc == AMP_READ_BYTES || rc == AMP_READ_FAILED) {
-        amp_fail(why, AMP_DATAERR, "bad_answer",
+        amp_fail(why, AMP_DATAERR, bad_answer,
                  "the answer's file cannot be read, or is longer "
                  "than %d bytes",
                  AMP_ANSWER_TEXT_MAX);
@@ -480,7 +481,7 @@ int folder_add(struct amp_channels *all, const json_t *config, struct amp_error 
     f->signed_only = json_is_true(json_object_get(config, "signed"));
     bool home = strncmp(path, "~/", 2) == 0;
     if (path[0] != '/' && !(home && all->opt.home))
-        return amp_fail(err, AMP_CONFIG, "bad_config",
+        return amp_fail(err, AMP_CONFIG, bad_config,
                         "hitl.channels.folder: a path from the root is needed");
     if (asprintf(&f->path, "%s%s", home ? all->opt.home : "", path + home) < 0) {
         f->path = NULL;

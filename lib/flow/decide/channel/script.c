@@ -15,6 +15,7 @@
 #include <amp/base/pipe.h>
 
 #include "base/backoff.h"
+#include "base/codes.h"
 #include "base/process/runner.h"
 #include "flow/decide/channel/private.h"
 #include "port/port.h"
@@ -205,7 +206,7 @@ static void failure_say(struct amp_error *why, const char *said)
 
     amp_buf_init(&safe, 4096);
     if (*said && amp_fact_mark("", said, &safe, NULL) == 0)
-        amp_fail(why, why->status, why->code, "%.*s", (int)safe.len - 1, safe.data);
+        amp_fail_text(why, why->status, why->code, "%.*s", (int)safe.len - 1, safe.data);
 }
 
 /* ---- telling and asking ---- */
@@ -234,7 +235,7 @@ static void poll_ended(struct channel *c, const struct amp_error *why)
         channel_works(c);
         return;
     }
-    amp_fail(&err, why->status, "poll_failed", "polling: %s", why->what);
+    amp_fail(&err, why->status, poll_failed, "polling: %s", why->what);
     channel_failed(c, &err);
 }
 
@@ -382,8 +383,7 @@ static int settings_check(struct channel *c, struct amp_error *err)
     if (rc == 0 && amp_runner_verdict(&job->run, &end, s->argv[0], &why) != AMP_RUN_DONE) {
         failure_say(&why, said);
         if (end.exited && end.exit_code == AMP_CONFIG)
-            rc =
-                amp_fail(err, AMP_CONFIG, "bad_config", "hitl.channels: %s: %s", c->name, why.what);
+            rc = amp_fail(err, AMP_CONFIG, bad_config, "hitl.channels: %s: %s", c->name, why.what);
         else
             channel_failed(c, &why);
     }
@@ -397,11 +397,11 @@ static int words_read(struct script *s, const json_t *words, struct amp_error *e
     json_t *v;
 
     if (json_array_size(words) > ARGS_MAX)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.channels: a command has 1 to %d words",
+        return amp_fail(err, AMP_CONFIG, bad_config, "hitl.channels: a command has 1 to %d words",
                         ARGS_MAX);
     json_array_foreach (words, i, v)
         if (!(s->argv[i] = json_string_value(v)))
-            return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.channels: a command is malformed");
+            return amp_fail(err, AMP_CONFIG, bad_config, "hitl.channels: a command is malformed");
     return 0;
 }
 
@@ -440,7 +440,7 @@ static int option_add(struct amp_channels *all, int number, const char *command,
     for (; s->split[n] && n < ARGS_MAX; n++)
         s->argv[n] = s->split[n];
     if (n == 0 || s->split[n])
-        return amp_fail(err, AMP_USAGE, "bad_command", "--notify: a command has 1 to %d words",
+        return amp_fail(err, AMP_USAGE, bad_command, "--notify: a command has 1 to %d words",
                         ARGS_MAX);
     script_find(s);
     return settings_check(c, err);

@@ -5,6 +5,7 @@
 #include <amp/base/clock.h>
 
 #include "agent/work.h"
+#include "base/codes.h"
 #include "flow/pool/private.h"
 #include "flow/work/runtime/runtime.h"
 
@@ -57,7 +58,7 @@ int amp_pool_misdirected(struct amp_slot *slot, const struct amp_view *v,
         return -1;
     if (!found) {
         out->end = AMP_POOL_FAILED;
-        snprintf(out->code, sizeof out->code, "not_assignee");
+        snprintf(out->code, sizeof out->code, AMP_CODE(not_assignee));
         snprintf(out->why, sizeof out->why,
                  "the task names other agents, and none of them is here");
         slot->w.opt->note("%s: not_assignee: %s", slot->job.id, out->why);
@@ -67,7 +68,7 @@ int amp_pool_misdirected(struct amp_slot *slot, const struct amp_view *v,
     int64_t now = amp_now_ms();
     bool is_free = s && !s->has_job && s->limited_ms <= now;
     out->until_ms = now + (is_free ? 1 : slot->opt.pause_ms);
-    snprintf(out->code, sizeof out->code, "not_assignee");
+    snprintf(out->code, sizeof out->code, AMP_CODE(not_assignee));
     snprintf(out->why, sizeof out->why, "for another agent%s%s", s ? ": " : "", s ? s->agent : "");
     snprintf(out->agent, sizeof out->agent, "%s", s ? s->agent : "?");
     return 0;

@@ -150,8 +150,7 @@ static int place_make(struct task *t, struct amp_error *err)
     int n =
         snprintf(of->worktree, sizeof of->worktree, "%s/run/%s/work", slot->w.state_dir, of->task);
     if (n < 0 || (size_t)n >= sizeof of->worktree)
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long",
-                        slot->w.state_dir);
+        return amp_fail(err, AMP_CANTCREAT, path_too_long, "%s: path too long", slot->w.state_dir);
     return amp_mkdirs(of->worktree, 0700, err);
 }
 
@@ -219,27 +218,27 @@ static int result_judge(struct task *t, struct amp_pool_outcome *out, struct amp
     struct amp_error e;
 
     if (*t->of.claims.answer) {
-        outcome_fail(out, "bad_sender", t->of.claims.answer);
+        outcome_fail(out, AMP_CODE(bad_sender), t->of.claims.answer);
         return 0;
     }
     if (amp_answer_read(&t->of.files, NULL, &t->answer, &e) < 0) {
         t->answer = NULL;
-        outcome_fail(out, "bad_answer", e.what);
+        outcome_fail(out, AMP_CODE(bad_answer), e.what);
         return 0;
     }
     int tripped = *t->of.repo ? amp_assignment_tripped(w, &t->of, trouble, sizeof trouble, err) : 0;
     if (tripped) {
         if (tripped > 0)
-            outcome_fail(out, "branch_violation", trouble);
+            outcome_fail(out, AMP_CODE(branch_violation), trouble);
         return tripped < 0 ? -1 : 0;
     }
     if (*t->of.repo && change_commit(t, trouble, sizeof trouble, err) < 0)
         return -1;
     const char *word = amp_json_str(t->answer, "completion_status");
     if (*trouble)
-        outcome_fail(out, "change_refused", trouble);
+        outcome_fail(out, AMP_CODE(change_refused), trouble);
     else if (strcmp(word, "failed") == 0)
-        outcome_fail(out, "task_failed", "the agent reported a failure");
+        outcome_fail(out, AMP_CODE(task_failed), "the agent reported a failure");
     else
         out->end = AMP_POOL_DONE;
     return 0;
@@ -270,7 +269,8 @@ static int attempt_again(struct task *t, struct amp_pool_outcome *out, struct am
         out->until_ms = now + (wait > 0 ? wait : w->opt->pause_ms);
         if (wait > 0)
             w->left.limit_ms = out->until_ms;
-        snprintf(out->code, sizeof out->code, "%s", wait > 0 ? "usage_limit" : "again_later");
+        snprintf(out->code, sizeof out->code, "%s",
+                 wait > 0 ? "usage_limit" : AMP_CODE(again_later));
         return amp_worker_wait(w, wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, out->until_ms,
                                err);
     default:
@@ -279,7 +279,7 @@ static int attempt_again(struct task *t, struct amp_pool_outcome *out, struct am
             w->opt->note("%s: %s: not counted against the agent; repeating", slot->job.id,
                          t->of.why);
         } else {
-            outcome_fail(out, *w->left.code ? w->left.code : "machinery", t->of.why);
+            outcome_fail(out, *w->left.code ? w->left.code : AMP_CODE(machinery), t->of.why);
         }
         return amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
     }
@@ -304,7 +304,8 @@ static int outcome_find(const struct task *t, struct amp_pool_outcome *out, stru
         out->end = AMP_POOL_DONE;
     else if (r.state == AMP_DELIVERY_FAILED || r.state == AMP_DELIVERY_REJECTED)
         outcome_fail(
-            out, last->code.n && amp_span_copy(last->code, code, sizeof code) ? code : "refused",
+            out,
+            last->code.n && amp_span_copy(last->code, code, sizeof code) ? code : AMP_CODE(refused),
             "its message was answered so");
     else
         return 0;
@@ -323,7 +324,7 @@ static int given_refuse(struct task *t, struct amp_pool_outcome *out, struct amp
         return given;
     snprintf(why, sizeof why, "%s handed the task over to %s", slot->agent, owner);
     slot->w.opt->note("%s: handed_over: %s", slot->job.id, why);
-    outcome_fail(out, "handed_over", why);
+    outcome_fail(out, AMP_CODE(handed_over), why);
     t->ends = out;
     struct amp_reply r = {.act = AMP_REPLY_FAIL, .code = out->code, .text = out->why};
     return answer_say(t, &r, err) < 0 ? -1 : 1;
@@ -371,7 +372,7 @@ static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_
             return -1;
     } else if (t->of.end == AMP_END_FAILED) {
         amp_answer_read(&t->of.files, NULL, &t->answer, &cause);
-        outcome_fail(out, *w->left.code ? w->left.code : "task_failed", t->of.why);
+        outcome_fail(out, *w->left.code ? w->left.code : AMP_CODE(task_failed), t->of.why);
     } else if (attempt_again(t, out, err) < 0) {
         return -1;
     } else if (out->end != AMP_POOL_FAILED) {

@@ -65,10 +65,10 @@ static int escalate(const struct amp_session_voice *v, const struct amp_session_
     int found = amp_session_task_find(v->store, r->session, r->task, &mem, &t, err);
     if (found <= 0)
         return found < 0 ? -1
-                         : amp_fail(err, AMP_NO, "unknown_ref", "session %.*s has no TASK %.*s",
+                         : amp_fail(err, AMP_NO, unknown_ref, "session %.*s has no TASK %.*s",
                                     AMP_CLIP(r->session, 200), AMP_CLIP(r->task, 200));
     if (amp_session_task_ended(t.state))
-        return amp_fail(err, AMP_NO, "task_ended", "the TASK %.*s is %s", AMP_CLIP(r->task, 200),
+        return amp_fail(err, AMP_NO, task_ended, "the TASK %.*s is %s", AMP_CLIP(r->task, 200),
                         amp_session_task_fsm.states[t.state].name);
     const struct amp_aop_escalation e = {t.priority, r->priority, r->reason, r->by};
     if (amp_aop_priority_escalation(&about, &e, &line, err) < 0)
@@ -141,11 +141,11 @@ static int sender_check(const struct amp_session_voice *v, struct amp_identities
     if (who < 0)
         return -1;
     if (who == 0)
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED", "%s: %s", why.code, why.what);
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "%s: %s", why.code, why.what);
     bool may = said.how != AMP_SAID_SIGNED || said.is_operator ||
                (amp_span_copy(x.orchestrator, name, sizeof name) && amp_said_by(ids, &said, name));
     return may ? 0
-               : amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+               : amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                           "only a person or the orchestrator changes the priority of a TASK");
 }
 

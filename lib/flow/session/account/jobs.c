@@ -156,7 +156,7 @@ static int job_skip(const struct amp_session_voice *v, struct amp_reader *reader
                                       .event = AMP_QUEUE_EV_CANCEL,
                                       .by = v->actor,
                                       .why = lost ? why.what : NULL,
-                                      .code = "E_DEPENDENCY_FAILED",
+                                      .code = AMP_CODE(E_DEPENDENCY_FAILED),
                                       .actor = v->actor,
                                       .now_ms = v->now_ms};
     return amp_queue_step(v->store, &st, NULL, NULL, err) < 0 ? -1 : 1;
@@ -186,7 +186,7 @@ int amp_session_skip_jobs(const struct amp_session_voice *v, struct amp_reader *
 static struct amp_aop_end end_of(const struct amp_queue_job *j, const struct amp_session_task *t,
                                  struct amp_buf *what)
 {
-    struct amp_aop_end end = {.code = "E_UNKNOWN", .began_ms = t->started_ms};
+    struct amp_aop_end end = {.code = AMP_CODE(E_UNKNOWN), .began_ms = t->started_ms};
 
     if (j->state == AMP_QUEUE_CANCELLED) {
         end.state = "ABORTED";

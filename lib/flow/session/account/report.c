@@ -6,6 +6,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "flow/session/private.h"
 #include "protocol/aop/event.h"
 #include "json/record.h"
@@ -77,7 +78,7 @@ static void task_count(struct amp_session_summary *s, const struct amp_session_t
     s->tasks++;
     s->states[t->state]++;
     amp_session_usage_add(&s->used, &used);
-    if (!amp_span_is(t->code, "E_MAX_DEPTH_EXCEEDED") && t->depth > s->depth)
+    if (!amp_span_is(t->code, AMP_CODE(E_MAX_DEPTH_EXCEEDED)) && t->depth > s->depth)
         s->depth = t->depth;
     if (t->started_ms > 0 && (s->first_ms == 0 || t->started_ms < s->first_ms))
         s->first_ms = t->started_ms;
@@ -130,7 +131,7 @@ static int row_note(void *ctx, const struct amp_session_task *t, struct amp_erro
     int found = amp_session_task_find(r->store, t->session, t->id, &row->mem, &row->t, err);
     return found > 0   ? 0
            : found < 0 ? -1
-                       : amp_fail(err, AMP_TEMPFAIL, "changed", "a TASK was removed meanwhile");
+                       : amp_fail(err, AMP_TEMPFAIL, changed, "a TASK was removed meanwhile");
 }
 
 static int row_compare(const void *a, const void *b)
@@ -177,7 +178,7 @@ static int report_read(struct report *r, struct amp_span session, struct amp_err
     int found = amp_session_find(r->store, session, &r->mem, &r->sum.x, err);
     if (found <= 0)
         return found < 0 ? -1
-                         : amp_fail(err, AMP_NO, "unknown_ref", "there is no session %.*s",
+                         : amp_fail(err, AMP_NO, unknown_ref, "there is no session %.*s",
                                     AMP_CLIP(session, 200));
     if (amp_session_each_task(r->store, session, row_note, r, err) < 0)
         return -1;
@@ -466,7 +467,7 @@ static int report_check(const struct report *r, bool *interim, struct amp_error 
     int64_t open = amp_session_open_tasks(&r->sum);
 
     if (open > 0 && !*interim)
-        return amp_fail(err, AMP_NO, "session_open",
+        return amp_fail(err, AMP_NO, session_open,
                         "%lld of %lld TASKs of session %.*s have not ended", (long long)open,
                         (long long)r->sum.tasks, AMP_CLIP(r->sum.x.id, 200));
     *interim = open > 0;

@@ -21,6 +21,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "flow/session/private.h"
 #include "json/record.h"
@@ -84,8 +85,8 @@ static int rollback_write(struct amp_jw *w, const struct amp_session_entry *e,
                                         .actor = AMP_SPAN("rollback"),
                                         .payload = amp_buf_span(&payload),
                                         .access = "N/A",
-                                        .reason =
-                                            failed ? AMP_SPAN("E_ROLLBACK_FAILED") : AMP_SPAN("")};
+                                        .reason = failed ? AMP_CODE_SPAN(E_ROLLBACK_FAILED)
+                                                         : AMP_SPAN("")};
     amp_session_audit_members(w, &a);
     return 0;
 }
@@ -119,7 +120,7 @@ static int record_write(const struct amp_session_entry *e, const char *source, s
         for (uint32_t key = 1; key < t.tok[0].next; key = t.tok[key + 1].next) {
             char name[64];
             if (!amp_span_copy(amp_tok_raw(&t, key), name, sizeof name))
-                return amp_fail(err, AMP_DATAERR, "bad_record", "an audit record has a long key");
+                return amp_fail(err, AMP_DATAERR, bad_record, "an audit record has a long key");
             amp_jw_member_raw(&w, name, amp_tok_source(&t, key + 1));
         }
     }
@@ -139,13 +140,13 @@ int amp_trail_place(const struct amp_session_voice *v, struct amp_span session, 
         const char *slash = memchr(rest.p, '/', rest.n);
         struct amp_span part = {rest.p, slash ? (size_t)(slash - rest.p) : rest.n};
         if (amp_span_is(part, ".."))
-            return amp_fail(err, AMP_USAGE, "bad_path", "audit_trail.storage_path %s has \"..\"",
+            return amp_fail(err, AMP_USAGE, bad_path, "audit_trail.storage_path %s has \"..\"",
                             storage);
         rest.p += part.n + (slash ? 1 : 0);
         rest.n -= part.n + (slash ? 1 : 0);
     }
     if (!absolute && dir[0] != '/')
-        return amp_fail(err, AMP_USAGE, "bad_path", "%s is not an absolute path", dir);
+        return amp_fail(err, AMP_USAGE, bad_path, "%s is not an absolute path", dir);
     const struct amp_session_change c = {.event = AMP_SESSION_EV_PLACE,
                                          .session = session,
                                          .storage = amp_span_str(storage),
@@ -160,7 +161,7 @@ static int dir_open(const struct amp_session *x, struct amp_error *err)
     struct amp_span rest = x->storage.n > 0 && x->storage.p[0] == '/' ? AMP_SPAN("") : x->storage;
 
     if (!amp_span_copy(x->trail, base, sizeof base))
-        return amp_fail(err, AMP_USAGE, "bad_path", "the path of the audit trail is too long");
+        return amp_fail(err, AMP_USAGE, bad_path, "the path of the audit trail is too long");
     if (rest.n == 0 && amp_mkdirs(base, 0777, err) < 0)
         return -1;
     int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -243,14 +244,14 @@ static int file_open(struct trail *t, struct amp_error *err)
         if (fstat(t->fd, &st) < 0)
             return amp_fail_errno(err, AMP_IOERR, "%s", t->name);
         if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
-            return amp_fail(err, AMP_NOPERM, "not_a_file",
+            return amp_fail(err, AMP_NOPERM, not_a_file,
                             "%s is not a file, or has another name, too", t->name);
         if (amp_lock(t->fd, LOCK_MS, err) < 0)
             return -1;
         if (is_current(t))
             return 0;
     }
-    return amp_fail(err, AMP_TEMPFAIL, "lock_timeout", "%s: replaced again and again", t->name);
+    return amp_fail(err, AMP_TEMPFAIL, lock_timeout, "%s: replaced again and again", t->name);
 }
 
 /* Cuts an incomplete line off, and reads the last complete one. */

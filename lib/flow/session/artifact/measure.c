@@ -127,9 +127,9 @@ static int tree_fail(struct amp_error *err)
 {
     const struct amp_error why = *err;
     if (amp_code_is(why.code, not_beneath))
-        return amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED", "an artifact: %s", why.what);
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED, "an artifact: %s", why.what);
     if (amp_code_is(why.code, tree_limit))
-        return amp_fail(err, AMP_NO, "E_CONTEXT_OVERFLOW", "the files of the workspace: %s",
+        return amp_fail(err, AMP_NO, E_CONTEXT_OVERFLOW, "the files of the workspace: %s",
                         why.what);
     return -1;
 }
@@ -157,7 +157,7 @@ static int measure_scan(const struct amp_measure_of *of, const json_t *message, 
             continue;
         AMP_FREE char *below = path_below(p, of->root, path);
         if (!below)
-            return amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED",
+            return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
                             "the expected output %.200s is not below workspace_root", path);
         /* The whole place is measured below. */
         if (strcmp(below, ".") != 0 && amp_tree_add(&scan, below, t, err) < 0)

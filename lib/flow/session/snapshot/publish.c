@@ -16,8 +16,6 @@
 #include "flow/session/snapshot/private.h"
 #include "worktree/snapshot/path.h"
 
-#define DENIED AMP_NOPERM, "E_PERMISSION_DENIED"
-
 static int home_open(const struct amp_shot *s, struct amp_error *err)
 {
     int fd = open(s->home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -28,10 +26,12 @@ static int path_fail(const struct amp_shot_output *o, struct amp_error *err)
 {
     int sys = errno;
     if (sys == ELOOP || sys == ENOTDIR || sys == EXDEV)
-        return amp_fail(err, DENIED, "snapshot_path %.200s: leads through %s", o->shown,
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
+                        "snapshot_path %.200s: leads through %s", o->shown,
                         sys == ENOTDIR ? "a file" : "a link");
     if (sys == EACCES || sys == EPERM || sys == EROFS)
-        return amp_fail(err, DENIED, "snapshot_path %.200s: %s", o->shown, strerror(sys));
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED, "snapshot_path %.200s: %s", o->shown,
+                        strerror(sys));
     return amp_fail_errno(err, AMP_CANTCREAT, "snapshot_path %.200s", o->shown);
 }
 
@@ -87,7 +87,7 @@ static int output_check(const struct amp_shot *s, const struct amp_shot_output *
     if (*digest && amp_file_read(AT_FDCWD, note, known.max, &known, &none) == 0 &&
         amp_span_eq(amp_buf_span(&known), amp_span_str(digest)))
         return 1;
-    return amp_fail(err, DENIED,
+    return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
                     "snapshot_path %.200s: there is something else than an unchanged snapshot; "
                     "remove it or name another path",
                     o->shown);

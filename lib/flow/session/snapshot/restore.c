@@ -54,7 +54,7 @@ static int tree_load(const struct amp_shot *s, struct amp_tree *t, struct amp_er
     amp_tree_digest(t, digest);
     return strcmp(digest, s->digest) == 0
                ? 0
-               : amp_fail(err, AMP_DATAERR, "snapshot_damaged", "%s/tree is damaged", s->dir);
+               : amp_fail(err, AMP_DATAERR, snapshot_damaged, "%s/tree is damaged", s->dir);
 }
 
 static int shot_restore(struct amp_shot *s, bool *same, struct amp_error *err)
@@ -78,7 +78,7 @@ static int shot_restore(struct amp_shot *s, bool *same, struct amp_error *err)
         int is = amp_restore_same(&spec, &t, s->v[i].below, rc < 0 ? &late : err);
         same[i] = is > 0;
         if (is == 0 && rc == 0)
-            amp_fail(err, AMP_NO, "digest_differs", "%s: changed meanwhile", s->v[i].path);
+            amp_fail(err, AMP_NO, digest_differs, "%s: changed meanwhile", s->v[i].path);
         rc = is > 0 ? rc : -1;
     }
     return rc;
@@ -118,7 +118,7 @@ int amp_snapshot_restore(const struct amp_snapshot_of *of, struct amp_snapshot_r
         return 0;
     return why.status == AMP_INTERRUPTED
                ? amp_fail_again(err, AMP_INTERRUPTED, "the rollback", &why)
-               : amp_fail(err, AMP_NO, "E_ROLLBACK_FAILED", "the rollback failed: %s", why.what);
+               : amp_fail(err, AMP_NO, E_ROLLBACK_FAILED, "the rollback failed: %s", why.what);
 }
 
 int amp_shot_forget(struct amp_shot *s, struct amp_error *err)
@@ -157,7 +157,7 @@ int amp_snapshot_event(const struct amp_snapshot_of *of, const struct amp_snapsh
             .path = amp_span_str(r->v[i].path),
             .restored_from = amp_span_str(r->v[i].restored_from),
             .status = r->v[i].restored ? AMP_SPAN("SUCCESS") : AMP_SPAN("FAILED"),
-            .code = r->v[i].restored ? (struct amp_span){0} : AMP_SPAN("E_ROLLBACK_FAILED")};
+            .code = r->v[i].restored ? (struct amp_span){0} : AMP_CODE_SPAN(E_ROLLBACK_FAILED)};
     int rc = amp_aop_rollback_initiated(&about, amp_span_str(trigger), files, r->n, out, err);
     free(files);
     return rc;

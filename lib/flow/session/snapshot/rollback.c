@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/codes.h"
 #include "json/record.h"
 
 static int task_check(const struct amp_session_voice *v, const struct amp_snapshot_of *of,
@@ -15,11 +16,11 @@ static int task_check(const struct amp_session_voice *v, const struct amp_snapsh
                                       &mem, &t, err);
     if (found <= 0)
         return found < 0 ? -1
-                         : amp_fail(err, AMP_NO, "unknown_ref", "session %.200s has no TASK %.200s",
+                         : amp_fail(err, AMP_NO, unknown_ref, "session %.200s has no TASK %.200s",
                                     of->session, of->task);
     return amp_session_task_ended(t.state)
                ? 0
-               : amp_fail(err, AMP_NO, "task_not_ended", "the TASK %.200s is %s", of->task,
+               : amp_fail(err, AMP_NO, task_not_ended, "the TASK %.200s is %s", of->task,
                           amp_session_task_fsm.states[t.state].name);
 }
 
@@ -51,7 +52,7 @@ int amp_session_rollback(const struct amp_session_voice *v, const struct amp_sna
         return -1;
     int rc = by.attempt ? amp_snapshot_restore(&by, result, &why) : 1;
     if (rc > 0)
-        return amp_fail(err, AMP_NO, "no_snapshot", "the TASK %.200s has no snapshot%s", of->task,
+        return amp_fail(err, AMP_NO, no_snapshot, "the TASK %.200s has no snapshot%s", of->task,
                         of->attempt ? " of this attempt" : "");
     /* Without files nothing was found out about them. */
     if (result->n > 0 && (amp_snapshot_event(&by, result, "USER", v->now_ms, line, err) < 0 ||

@@ -13,13 +13,13 @@
 #include <amp/base/id.h>
 #include <amp/protocol/aop_policy.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "protocol/compose/json.h"
 #include "worktree/snapshot/path.h"
 
 #define META     "meta.json"
 #define META_MAX ((size_t)64 << 20)
-#define DENIED   AMP_NOPERM, "E_PERMISSION_DENIED"
 #define GIT_MS   600000 /* a call, for large workspaces */
 
 static const char *const strategies[] = {"COPY", "GIT_STASH", "DIFF"};
@@ -46,7 +46,7 @@ int amp_shot_init(struct amp_shot *s, const struct amp_snapshot_of *of, struct a
     int n = snprintf(s->dir, sizeof s->dir, "%s/snapshots/%s.%s.%lld", of->state, session, task,
                      (long long)of->attempt);
     if (n < 0 || (size_t)n >= sizeof s->dir - 16)
-        return amp_fail(err, AMP_USAGE, "bad_path", "%.200s…: the path is too long", of->state);
+        return amp_fail(err, AMP_USAGE, bad_path, "%.200s…: the path is too long", of->state);
     snprintf(s->ref, sizeof s->ref, "refs/amp/snapshots/%s/%s/%lld", session, task,
              (long long)of->attempt);
     return stat(of->state, &s->state) < 0 ? amp_fail_errno(err, AMP_IOERR, "%s", of->state) : 0;
@@ -96,7 +96,8 @@ int amp_shot_place(struct amp_shot *s, struct amp_error *err)
     if (!amp_span_copy(amp_span_str(of->root), s->root, sizeof s->root) ||
         !amp_span_copy(amp_span_str(of->place), s->place, sizeof s->place) ||
         !amp_span_copy(amp_span_str(of->home ? of->home : of->place), s->home, sizeof s->home))
-        return amp_fail(err, DENIED, "the path of the workspace is too long");
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
+                        "the path of the workspace is too long");
     trail_find(s, of->trail);
     return amp_shot_place_open(s, err);
 }
@@ -123,11 +124,13 @@ static int path_below(const char *root, const char *path, const char *what, char
     amp_buf_init(&top, PATH_MAX);
     if (amp_aop_resolve(amp_span_str(root), amp_span_str(root), &top, err) < 0 ||
         amp_aop_resolve(amp_span_str(root), amp_span_str(path), &at, err) < 0)
-        return amp_fail(err, DENIED, "%s %.200s: not a valid path", what, path);
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED, "%s %.200s: not a valid path", what,
+                        path);
     while (top.len > 0 && top.data[top.len - 1] == '/')
         top.data[--top.len] = '\0';
     if (top.len > 0 && !amp_tree_is_in(at.data, top.data))
-        return amp_fail(err, DENIED, "%s %.200s: not below workspace_root", what, path);
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED, "%s %.200s: not below workspace_root",
+                        what, path);
     const char *below = at.data + top.len + strspn(at.data + top.len, "/");
     *out = strdup(*below ? below : ".");
     return *out ? 0 : amp_fail_memory(err);
@@ -140,7 +143,8 @@ static int shown_find(struct amp_shot *s, struct amp_shot_output *o, struct amp_
     if (path_below(s->root, o->shown, "snapshot_path", &o->shown_at, err) < 0)
         return -1;
     return strcmp(o->shown_at, ".") == 0 || amp_tree_is_in(o->shown_at, ".git")
-               ? amp_fail(err, DENIED, "snapshot_path %.200s: reserved", o->shown)
+               ? amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED, "snapshot_path %.200s: reserved",
+                          o->shown)
                : 0;
 }
 
@@ -175,11 +179,12 @@ static int output_add(struct amp_shot *s, const char *path, const json_t *shot,
     if (!o->path || !o->shown)
         return amp_fail_memory(err);
     if (kind_find(shot, &o->kind) < 0)
-        return amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION", "unknown snapshot_strategy");
+        return amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION, "unknown snapshot_strategy");
     if (path_below(s->root, path, "the expected output", &o->below, err) < 0)
         return -1;
     if (amp_tree_is_in(o->below, ".git"))
-        return amp_fail(err, DENIED, "the expected output %.200s: reserved", path);
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
+                        "the expected output %.200s: reserved", path);
     if (shown_find(s, o, err) < 0)
         return -1;
     if (is_repeated(s, o))
@@ -196,14 +201,14 @@ static int shown_check(const struct amp_shot *s, struct amp_error *err)
         for (size_t k = 0; a->shown_at && k < s->n; k++) {
             const struct amp_shot_output *b = &s->v[k];
             if (amp_tree_is_in(b->below, a->shown_at))
-                return amp_fail(err, DENIED,
+                return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
                                 "snapshot_path %.200s: the expected output %.200s is there",
                                 a->shown, b->path);
             bool shared = a->kind != AMP_SHOT_COPY && a->kind == b->kind && b->shown_at &&
                           strcmp(a->shown_at, b->shown_at) == 0;
             if (k != i && b->shown_at && !shared && amp_tree_is_in(a->shown_at, b->shown_at))
-                return amp_fail(err, DENIED, "snapshot_path %.200s: another snapshot is there",
-                                a->shown);
+                return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
+                                "snapshot_path %.200s: another snapshot is there", a->shown);
         }
     }
     return 0;
@@ -221,7 +226,7 @@ static int outputs_add(struct amp_shot *s, const json_t *outputs, const json_t *
         if (!json_is_true(json_object_get(shot, "enabled")))
             continue;
         if (!*path && !json_array_size(write_paths))
-            return amp_fail(err, DENIED,
+            return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
                             "rollback_snapshot: neither its expected output has a path, nor the "
                             "TASK has write_paths");
         if (*path && output_add(s, path, shot, err) < 0)
@@ -306,7 +311,7 @@ int amp_shot_read(struct amp_shot *s, struct amp_error *err)
     for (size_t i = 0; i < TEXTS; i++) {
         const char *value = json_string_value(json_object_get(meta, texts[i].key));
         if (!value || !amp_span_copy(amp_span_str(value), (char *)s + texts[i].at, texts[i].size))
-            return amp_fail(err, AMP_DATAERR, "snapshot_damaged", "%s/" META " is damaged", s->dir);
+            return amp_fail(err, AMP_DATAERR, snapshot_damaged, "%s/" META " is damaged", s->dir);
     }
     return amp_shot_plan(s, json_object_get(meta, "message"), err);
 }

@@ -25,14 +25,14 @@ static int tree_fail(struct amp_error *err)
     static const struct {
         const char *code, *as;
         enum amp_status status;
-    } rows[] = {{"not_beneath", "E_PERMISSION_DENIED", AMP_NOPERM},
-                {"special_file", "E_PERMISSION_DENIED", AMP_NOPERM},
-                {"unreadable", "E_PERMISSION_DENIED", AMP_NOPERM},
-                {"tree_limit", "E_CONTEXT_OVERFLOW", AMP_NO}};
+    } rows[] = {{AMP_CODE(not_beneath), AMP_CODE(E_PERMISSION_DENIED), AMP_NOPERM},
+                {AMP_CODE(special_file), AMP_CODE(E_PERMISSION_DENIED), AMP_NOPERM},
+                {"unreadable", AMP_CODE(E_PERMISSION_DENIED), AMP_NOPERM},
+                {AMP_CODE(tree_limit), AMP_CODE(E_CONTEXT_OVERFLOW), AMP_NO}};
     const struct amp_error why = *err;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(why.code, rows[i].code) == 0)
-            return amp_fail(err, rows[i].status, rows[i].as, "the snapshot: %s", why.what);
+            return amp_fail_text(err, rows[i].status, rows[i].as, "the snapshot: %s", why.what);
     return -1;
 }
 
@@ -85,7 +85,7 @@ static int repository_find(struct amp_shot *s, char prefix[PATH_MAX], struct amp
         return amp_fail_again(err, why.status, "the snapshot", &why);
     if (rc < 0 || info.bare)
         return !needs ? 0
-                      : amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED",
+                      : amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED,
                                  "GIT_STASH: %.200s is not in a git repository", s->root);
     if (!realpath(info.workdir, work) || !realpath(s->place, place))
         return amp_fail_errno(err, AMP_IOERR, "%s", s->place);

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/codes.h"
 #include "message/ledger/ledger.h"
 
 #define OUTPUT_MAX  ((size_t)4 << 20) /* bytes of a captured stream that are read */
@@ -110,7 +111,7 @@ int amp_claims_control(struct amp_worker *w, struct amp_assignment *k, struct am
         return rc;
     message_describe(&v, of, sizeof of);
     snprintf(why, AMP_CLAIM_WHY, "the control FIFO takes no messages: %s", of);
-    const struct claim c = {.code = "bad_sender",
+    const struct claim c = {.code = AMP_CODE(bad_sender),
                             .rule = "control",
                             .severity = AMP_SEV_ERROR,
                             .file = k->files.control,
@@ -122,7 +123,7 @@ int amp_claims_control(struct amp_worker *w, struct amp_assignment *k, struct am
 int amp_claims_refused(struct amp_worker *w, struct amp_assignment *k, const char *detail,
                        struct amp_error *err)
 {
-    const struct claim c = {.code = "permission_denied",
+    const struct claim c = {.code = AMP_CODE(permission_denied),
                             .rule = "people_only",
                             .severity = AMP_SEV_ERROR,
                             .file = k->files.control,
@@ -168,7 +169,7 @@ static int lines_look(struct amp_worker *w, struct amp_assignment *k, struct amp
             continue;
         message_describe(&v, of, sizeof of);
         snprintf(what, sizeof what, "%s that it did not send; nothing reads it as a message", of);
-        const struct claim c = {.code = "unproven_claim",
+        const struct claim c = {.code = AMP_CODE(unproven_claim),
                                 .rule = "claim",
                                 .severity = AMP_SEV_WARNING,
                                 .file = file,
@@ -220,7 +221,7 @@ static int answer_look(struct amp_worker *w, struct amp_assignment *k, struct am
     }
     snprintf(k->claims.answer, sizeof k->claims.answer,
              "the answer claims to be %s; an agent answers for itself", of);
-    const struct claim c = {.code = "bad_sender",
+    const struct claim c = {.code = AMP_CODE(bad_sender),
                             .rule = "answer",
                             .severity = AMP_SEV_ERROR,
                             .file = k->files.result,
@@ -234,7 +235,7 @@ static int ref_claim(struct amp_worker *w, struct amp_assignment *k, const char 
 {
     char what[300];
     snprintf(what, sizeof what, "the ref %.200s in its own git directory is not taken over", ref);
-    const struct claim c = {.code = "unproven_claim",
+    const struct claim c = {.code = AMP_CODE(unproven_claim),
                             .rule = "claim",
                             .severity = AMP_SEV_WARNING,
                             .file = k->files.git,
@@ -307,7 +308,7 @@ static void on_claim(void *ctx, const char *commit, const char *claim)
     snprintf(what, sizeof what,
              "the commit %.12s claims \"%.200s\"; only signed messages prove an approval", commit,
              claim);
-    const struct claim of = {.code = "unproven_claim",
+    const struct claim of = {.code = AMP_CODE(unproven_claim),
                              .rule = "claim",
                              .severity = AMP_SEV_WARNING,
                              .file = commit,
@@ -372,7 +373,7 @@ int amp_claims_untaken(struct amp_worker *w, struct amp_assignment *k, struct am
 int amp_claims_moved(struct amp_worker *w, struct amp_assignment *k, const char *what,
                      struct amp_error *err)
 {
-    const struct claim c = {.code = "unproven_claim",
+    const struct claim c = {.code = AMP_CODE(unproven_claim),
                             .rule = "claim",
                             .severity = AMP_SEV_WARNING,
                             .file = k->repo,

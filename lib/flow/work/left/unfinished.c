@@ -40,7 +40,7 @@ int amp_unfinished_record(const char *state_dir, const struct amp_unfinished *u,
     int n = snprintf(path, sizeof path, "%s/" PLACE "/%s.%s", state_dir, u->task,
                      last ? last + 1 : u->dir);
     if (n < 0 || n >= PATH_MAX)
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long", state_dir);
+        return amp_fail(err, AMP_CANTCREAT, path_too_long, "%s: path too long", state_dir);
     memcpy(name, path, (size_t)n + 1);
     /* Not synced: it is for killed processes; the quarantine is not synced either. */
     AMP_CLOSE int fd = amp_file_open(AT_FDCWD, name, O_WRONLY | O_CREAT | O_EXCL, 0600, err);
@@ -121,7 +121,7 @@ static enum settled commits_keep(const struct amp_unfinished_spec *s,
                  "%s: an attempt of %s was killed; its commits are kept as %s (git log %s)",
                  u->task, u->agent, ref, ref);
         s->note("%s", text);
-        if (error_record(s, "attempt_kept", text, err) < 0)
+        if (error_record(s, AMP_CODE(attempt_kept), text, err) < 0)
             return SETTLED_ERROR;
     }
     /* Work that the agent left elsewhere stays for people. */

@@ -231,7 +231,8 @@ static int attempt_run(struct amp_worker *w, struct amp_job *job, struct run *k,
     of->attempt = job->attempts;
     of->about = of->v->body.dispatch.description;
     if (is_late(k))
-        return task_end(w, job, k, "timeout", "the deadline passed before the work was done", err);
+        return task_end(w, job, k, AMP_CODE(timeout),
+                        "the deadline passed before the work was done", err);
     if (k->terms.task.deadline_ms > 0)
         of->limit_ms = k->terms.task.deadline_ms - amp_now_ms();
     w->opt->progress("%s: %s works on it, attempt %lld", of->task, w->opt->agent,
@@ -240,17 +241,17 @@ static int attempt_run(struct amp_worker *w, struct amp_job *job, struct run *k,
         amp_assignment_run(w, job, of, err) < 0 || answer_read(w, k, bad, sizeof bad, err) < 0)
         return -1;
     if (of->end == AMP_END_MACHINERY && is_late(k))
-        return task_end(w, job, k, "timeout", "the deadline passed during the work", err);
+        return task_end(w, job, k, AMP_CODE(timeout), "the deadline passed during the work", err);
     if (of->end == AMP_END_REPEAT || of->end == AMP_END_MACHINERY || of->end == AMP_END_STOPPED) {
         if (amp_assignment_again(w, job, of, of->end, of->why, &spent, err) < 0)
             return -1;
         if (!spent)
             return 0;
-        return task_end(w, job, k, "execution_error", of->why, err);
+        return task_end(w, job, k, AMP_CODE(execution_error), of->why, err);
     }
     if (*bad)
-        return task_end(w, job, k, "execution_error", bad, err);
-    return task_end(w, job, k, of->end == AMP_END_DONE ? NULL : "execution_error",
+        return task_end(w, job, k, AMP_CODE(execution_error), bad, err);
+    return task_end(w, job, k, of->end == AMP_END_DONE ? NULL : AMP_CODE(execution_error),
                     of->end == AMP_END_DONE ? "" : of->why, err);
 }
 
@@ -276,7 +277,7 @@ static int task_work(struct amp_worker *w, struct amp_job *job, struct run *k,
     if (rc == 0 || !amp_worker_is_cause(err))
         return rc;
     struct amp_error cause = *err;
-    return task_end(w, job, k, "execution_error", cause.what, err);
+    return task_end(w, job, k, AMP_CODE(execution_error), cause.what, err);
 }
 
 int amp_runtime_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,

@@ -9,6 +9,7 @@
 
 #include <amp/protocol/meaning.h>
 
+#include "base/codes.h"
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
 #include "json/text.h"
@@ -97,11 +98,11 @@ int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
     struct amp_assignment *of = &t->of;
     struct amp_error why;
     if (of->status == STATUS_UNAVAILABLE) {
-        amp_tasking_fail(t, "E_MODEL_UNAVAILABLE", false, "%s", of->why);
+        amp_tasking_fail(t, AMP_CODE(E_MODEL_UNAVAILABLE), false, "%s", of->why);
         return 0;
     }
     if (*of->claims.answer) {
-        amp_tasking_fail(t, "E_MALFORMED_RESPONSE", false, "%s", of->claims.answer);
+        amp_tasking_fail(t, AMP_CODE(E_MALFORMED_RESPONSE), false, "%s", of->claims.answer);
         return 0;
     }
     if (amp_answer_read(&of->files, "aop_result.json", &t->answer, &why) < 0) {
@@ -110,12 +111,12 @@ int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
             return -1;
         }
         t->answer = NULL;
-        amp_tasking_fail(t, "E_MALFORMED_RESPONSE", false, "%.500s", why.what);
+        amp_tasking_fail(t, AMP_CODE(E_MALFORMED_RESPONSE), false, "%.500s", why.what);
         return 0;
     }
     if (!is_own(t->answer, "session_id", t->session) ||
         !is_own(t->answer, "task_id", amp_json_str(json_object_get(t->task, "task"), "task_id"))) {
-        amp_tasking_fail(t, "E_MALFORMED_RESPONSE", false,
+        amp_tasking_fail(t, AMP_CODE(E_MALFORMED_RESPONSE), false,
                          "the answer is the RESPONSE to another TASK");
         return 0;
     }
@@ -124,7 +125,7 @@ int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
     if (t->answer && is_failure(t->answer)) {
         failure_take(t);
     } else if (of->end == AMP_END_FAILED && !(t->answer && is_abort(t->answer))) {
-        amp_tasking_fail(t, "E_PROCESS_CRASH", false, "%s%s",
+        amp_tasking_fail(t, AMP_CODE(E_PROCESS_CRASH), false, "%s%s",
                          t->answer ? "its answer reports no failure, but " : "", of->why);
     }
     return 0;
@@ -168,7 +169,7 @@ static int guard_note(struct amp_tasking *t, enum amp_session_check check, bool 
 {
     const struct amp_session_voice v = amp_tasking_voice(t);
     return amp_session_guard(&v, t->v, check, passed ? AMP_SESSION_PASS : AMP_SESSION_FAIL, what,
-                             passed ? "" : "E_MALFORMED_RESPONSE", err);
+                             passed ? "" : AMP_CODE(E_MALFORMED_RESPONSE), err);
 }
 
 int amp_tasking_conclude(struct amp_tasking *t, struct amp_error *err)
@@ -180,7 +181,7 @@ int amp_tasking_conclude(struct amp_tasking *t, struct amp_error *err)
             return -1;
         if (!*signal) {
             amp_tasking_fail(
-                t, "E_MALFORMED_RESPONSE", false,
+                t, AMP_CODE(E_MALFORMED_RESPONSE), false,
                 "require_final_signal: the answer has neither task_status.final_signal "
                 "nor completion_status");
             return 0;
@@ -196,7 +197,7 @@ int amp_tasking_conclude(struct amp_tasking *t, struct amp_error *err)
                        err) < 0)
             return -1;
         if (!enough) {
-            amp_tasking_fail(t, "E_MALFORMED_RESPONSE", false,
+            amp_tasking_fail(t, AMP_CODE(E_MALFORMED_RESPONSE), false,
                              "require_minimal_report: the answer has no %s",
                              !summary ? "summary, and the command printed nothing"
                                       : "actions, and no progress was reported");

@@ -129,14 +129,15 @@ int amp_tasking_time(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *
     double sec = (double)limit_ms(t, &source) / 1000;
     snprintf(text, sizeof text, "the time limit of %.10g s (%s) has passed", sec, source);
     if (amp_session_guard(&v, t->v, AMP_SESSION_CHECK_TIMEOUT,
-                          ends ? AMP_SESSION_FAIL : AMP_SESSION_WARN, text, "E_TIMEOUT", err) < 0)
+                          ends ? AMP_SESSION_FAIL : AMP_SESSION_WARN, text, AMP_CODE(E_TIMEOUT),
+                          err) < 0)
         return -1;
     if (!ends)
         return amp_tasking_warn(t, err,
                                 "E_TIMEOUT: %s; auto_terminate_on_timeout is false, so the "
                                 "work goes on",
                                 text);
-    amp_tasking_fail(t, "E_TIMEOUT", false, "%s", text);
+    amp_tasking_fail(t, AMP_CODE(E_TIMEOUT), false, "%s", text);
     return 0;
 }
 
@@ -263,7 +264,7 @@ static int extra_make(const struct amp_tasking *t, const char *phase, struct ext
                 {"AMP_SHELL", amp_json_str(json_object_get(task, "environment"), "shell")}};
     for (size_t i = 0; i < sizeof vars / sizeof *vars; i++) {
         if (vars[i].value && strlen(vars[i].value) >= VALUE_MAX - 40)
-            return amp_fail(err, AMP_NO, "E_CONTEXT_OVERFLOW", "%s: a text of more than %d bytes",
+            return amp_fail(err, AMP_NO, E_CONTEXT_OVERFLOW, "%s: a text of more than %d bytes",
                             vars[i].name, VALUE_MAX - 41);
         if (extra_add(x, vars[i].name, vars[i].value, err) < 0)
             return -1;
@@ -283,7 +284,7 @@ static int run_leave(struct amp_tasking *t, struct amp_error *err)
     amp_spent_used(t, &used);
     if (!spent)
         return amp_session_released(&v, t->v, &used, err) < 0 ? -1 : 1;
-    amp_tasking_fail(t, "E_MODEL_UNAVAILABLE", false,
+    amp_tasking_fail(t, AMP_CODE(E_MODEL_UNAVAILABLE), false,
                      "it asked to be repeated later more than %lld times",
                      (long long)t->w->opt->retries + RETRIES_ASKED);
     return 0;
@@ -307,9 +308,9 @@ static int end_judge(struct amp_tasking *t, struct amp_error *err)
         return amp_tasking_answer(t, err);
     case AMP_END_MACHINERY:
         if (of->started)
-            amp_tasking_fail(t, "E_PROCESS_CRASH", false, "%s", of->why);
+            amp_tasking_fail(t, AMP_CODE(E_PROCESS_CRASH), false, "%s", of->why);
         else
-            amp_tasking_fail(t, "E_MODEL_UNAVAILABLE", false, "%s", of->why);
+            amp_tasking_fail(t, AMP_CODE(E_MODEL_UNAVAILABLE), false, "%s", of->why);
         return 0;
     case AMP_END_REPEAT: /* its answer may say what it used */
         if (amp_answer_read(&of->files, "aop_result.json", &t->answer, &why) < 0)
@@ -339,7 +340,8 @@ int amp_tasking_command(struct amp_tasking *t, const char *phase, struct amp_err
     if (amp_tasking_time(t, &wait, err) < 0 || amp_spent_begin(t, err) < 0)
         return -1;
     if (!t->failing && amp_spent_all(t))
-        amp_tasking_fail(t, "E_COST_LIMIT_EXCEEDED", false, "a budget of the TASK is used up");
+        amp_tasking_fail(t, AMP_CODE(E_COST_LIMIT_EXCEEDED), false,
+                         "a budget of the TASK is used up");
     if (t->failing)
         return 0;
     run_reset(t);
@@ -477,13 +479,13 @@ static int branch_commit(struct amp_tasking *t, struct amp_error *err)
     if (!*of->repo)
         return 0;
     if (*of->taking.error.code) {
-        amp_tasking_fail(t, "E_PERMISSION_DENIED", false, "%s: %.400s", of->taking.error.code,
-                         of->taking.error.what);
+        amp_tasking_fail(t, AMP_CODE(E_PERMISSION_DENIED), false, "%s: %.400s",
+                         of->taking.error.code, of->taking.error.what);
         return 0;
     }
     int tripped = amp_assignment_tripped(t->w, of, what, sizeof what, err);
     if (tripped != 0) {
-        amp_tasking_fail(t, "E_PERMISSION_DENIED", false, "branch_violation: %s", what);
+        amp_tasking_fail(t, AMP_CODE(E_PERMISSION_DENIED), false, "branch_violation: %s", what);
         return tripped < 0 ? -1 : 0;
     }
     amp_agent_email(t->w->opt->agent, email, sizeof email);
@@ -500,7 +502,8 @@ static int branch_commit(struct amp_tasking *t, struct amp_error *err)
         return 0;
     if (!amp_worker_is_cause(err))
         return -1;
-    amp_tasking_fail(t, "E_UNKNOWN", false, "the changes cannot be committed: %.300s", err->what);
+    amp_tasking_fail(t, AMP_CODE(E_UNKNOWN), false, "the changes cannot be committed: %.300s",
+                     err->what);
     return 0;
 }
 
@@ -574,15 +577,15 @@ static int attempt_check(struct amp_tasking *t, struct amp_error *err)
         json_object_get(json_object_get(target, "capabilities"), "headless_mode");
     struct amp_error why;
     if (json_is_false(headless))
-        return amp_fail(err, AMP_NO, "E_AGENT_NOT_FOUND",
+        return amp_fail(err, AMP_NO, E_AGENT_NOT_FOUND,
                         "%.200s has no headless_mode: it cannot be reached without a terminal",
                         t->agent);
     if (json_array_size(alternatives_of(t)) > AMP_AOP_MODELS_MOST)
-        return amp_fail(err, AMP_NO, "E_CONTEXT_OVERFLOW", "more than %d alternative_models",
+        return amp_fail(err, AMP_NO, E_CONTEXT_OVERFLOW, "more than %d alternative_models",
                         AMP_AOP_MODELS_MOST);
     if (amp_checks_ready(t->task, &why) < 0)
         return why.status == AMP_DATAERR
-                   ? amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION", "%s", why.what)
+                   ? amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION, "%s", why.what)
                    : (*err = why, -1);
     return amp_tasking_place(t, err);
 }
@@ -602,9 +605,10 @@ static void missing_judge(struct amp_tasking *t)
 {
     size_t n = json_array_size(t->artifacts.missing);
     if (n > 0 && strcmp(t->outcome.state, "COMPLETED") == 0)
-        amp_tasking_end(
-            t, "FAILED", "E_UNKNOWN", "%zu expected outputs are missing or no files: %.300s%s", n,
-            json_string_value(json_array_get(t->artifacts.missing, 0)), n > 1 ? " …" : "");
+        amp_tasking_end(t, "FAILED", AMP_CODE(E_UNKNOWN),
+                        "%zu expected outputs are missing or no files: %.300s%s", n,
+                        json_string_value(json_array_get(t->artifacts.missing, 0)),
+                        n > 1 ? " …" : "");
 }
 
 static int job_start(struct amp_tasking *t, struct amp_error *err)
@@ -627,7 +631,7 @@ static int attempt_undo(struct amp_tasking *t, struct amp_error *err)
         return 0;
     int rc = amp_tasking_restore(t, aborted ? "TASK_ABORTED" : "TASK_FAILED", err);
     if (rc > 0)
-        amp_tasking_end(t, "FAILED", "E_ROLLBACK_FAILED", "%.500s", t->failure.what);
+        amp_tasking_end(t, "FAILED", AMP_CODE(E_ROLLBACK_FAILED), "%.500s", t->failure.what);
     if (rc < 0)
         return -1;
     amp_artifacts_release(&t->artifacts);
@@ -643,7 +647,7 @@ static int leftovers_undo(struct amp_tasking *t, bool repeated, struct amp_error
         return -1;
     int rc = repeated ? amp_tasking_restore(t, NULL, err) : 0;
     if (rc > 0)
-        amp_tasking_end(t, "FAILED", "E_ROLLBACK_FAILED", "%.500s", t->failure.what);
+        amp_tasking_end(t, "FAILED", AMP_CODE(E_ROLLBACK_FAILED), "%.500s", t->failure.what);
     return rc;
 }
 

@@ -74,8 +74,7 @@ int amp_tasking_restore(struct amp_tasking *t, const char *trigger, struct amp_e
         return 0;
     int rc = amp_snapshot_restore(&of, &r, &why);
     if (rc > 0)
-        rc = amp_fail(&why, AMP_NO, "E_ROLLBACK_FAILED",
-                      "the rollback failed: its snapshot is gone");
+        rc = amp_fail(&why, AMP_NO, E_ROLLBACK_FAILED, "the rollback failed: its snapshot is gone");
     if (rc < 0 && why.status != AMP_NO) {
         *err = why;
         return -1;
@@ -88,7 +87,7 @@ int amp_tasking_restore(struct amp_tasking *t, const char *trigger, struct amp_e
     if (rc < 0) {
         t->w->opt->note("%s: E_ROLLBACK_FAILED: %s", t->of.task, why.what);
         t->failure = (struct amp_tasking_failure){0};
-        amp_tasking_fail(t, "E_ROLLBACK_FAILED", false, "%s", why.what);
+        amp_tasking_fail(t, AMP_CODE(E_ROLLBACK_FAILED), false, "%s", why.what);
         return 1;
     }
     return 0;
@@ -160,7 +159,8 @@ int amp_tasking_measure(struct amp_tasking *t, struct amp_error *err)
     amp_measure_free(after);
     bool gone = rc < 0 && access(t->place, F_OK) < 0; /* the command may have removed it */
     if (gone && strcmp(t->outcome.state, "COMPLETED") == 0)
-        amp_tasking_end(t, "FAILED", "E_FILE_NOT_FOUND", "the workspace %.300s is gone", t->root);
+        amp_tasking_end(t, "FAILED", AMP_CODE(E_FILE_NOT_FOUND), "the workspace %.300s is gone",
+                        t->root);
     if (rc < 0 && !gone && strncmp(why.code, "E_", 2) != 0 &&
         !amp_code_is(why.code, file_changing)) {
         *err = why;

@@ -236,7 +236,7 @@ static int job_wait(struct amp_tasking *t, const char *code, const char *what,
     struct amp_error cause;
     if (!t->w->opt->wait)
         return 1;
-    amp_fail(&cause, AMP_NO, code, "%s", what);
+    amp_fail_text(&cause, AMP_NO, code, "%s", what);
     return amp_worker_lack(t->w, t->job, &cause, err) < 0 ? -1 : 0;
 }
 
@@ -252,7 +252,7 @@ static int task_answer(struct amp_tasking *t, struct amp_error *err)
 {
     int rc = is_reviewable(t) ? amp_tasking_review(t, err) : 0;
     if (rc > 0) {
-        return job_wait(t, "human_review", "waits for a person's decision", err);
+        return job_wait(t, AMP_CODE(human_review), "waits for a person's decision", err);
     }
     return rc < 0 ? -1 : task_end(t, err);
 }
@@ -263,11 +263,11 @@ static int task_answer(struct amp_tasking *t, struct amp_error *err)
 static int failure_judge(struct amp_tasking *t, const struct amp_error *why, const char *state)
 {
     if (amp_code_is(why->code, branch_violation))
-        amp_tasking_end(t, state, "E_PERMISSION_DENIED", "%s", why->what);
+        amp_tasking_end(t, state, AMP_CODE(E_PERMISSION_DENIED), "%s", why->what);
     else if (strncmp(why->code, "E_", 2) == 0)
         amp_tasking_end(t, state, why->code, "%s", why->what);
     else if (amp_worker_is_cause(why))
-        amp_tasking_end(t, state, "E_UNKNOWN", "%s: %s", why->code, why->what);
+        amp_tasking_end(t, state, AMP_CODE(E_UNKNOWN), "%s: %s", why->code, why->what);
     else
         return 1;
     t->w->opt->note("%s: %s: %s", t->of.task, t->outcome.code, t->outcome.what);
@@ -349,11 +349,11 @@ static int task_begin(struct amp_tasking *t, struct amp_error *err)
         t->w->io->dirty = true;
         if (order_await(t, err) < 0)
             return -1;
-        return job_wait(t, "session_order", "waits for another TASK of its session", err);
+        return job_wait(t, AMP_CODE(session_order), "waits for another TASK of its session", err);
     case AMP_ADMIT_ENDED:
         found = amp_session_response(t->w->store, t->v, &t->response, err);
         if (found == 0)
-            return amp_fail(err, AMP_INTERNAL, "bad_record", "%s: its RESPONSE is not recorded",
+            return amp_fail(err, AMP_INTERNAL, bad_record, "%s: its RESPONSE is not recorded",
                             t->job->msg_id);
         return found < 0 ? -1 : job_end(t, err);
     case AMP_ADMIT_BEGINS:
@@ -470,7 +470,7 @@ static int task_refuse(struct amp_worker *w, const struct amp_view *v, const cha
     AMP_BUF struct amp_buf line = {.max = TASK_TEXT_MAX};
     const struct amp_finding f = {.severity = AMP_SEV_ERROR,
                                   .protocol = v->protocol,
-                                  .code = "E_SCHEMA_VALIDATION",
+                                  .code = AMP_CODE(E_SCHEMA_VALIDATION),
                                   .field = field,
                                   .pointer = pointer,
                                   .rule = "limit",
@@ -498,7 +498,7 @@ static int role_admit(struct amp_worker *w, const struct amp_view *v, const char
     if (v->id.n > 0 && v->task.n < 256 && v->correlation.n < 256 &&
         (v->n_to == 0 || v->to[0].n < 256))
         return arrival_note(w, v, err);
-    amp_fail(&why, AMP_NO, "E_SCHEMA_VALIDATION",
+    amp_fail(&why, AMP_NO, E_SCHEMA_VALIDATION,
              "the names of the TASK: one of them is empty, or they have more than 240 bytes");
     return amp_intake_refuse(&w->intake, v, &why, err) < 0
                ? -1

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
 
@@ -65,7 +66,7 @@ static int argv_make(const json_t *command, const char *model, const char *profi
         argv[i] = json_string_value(arg);
         /* The author of the TASK gives no options. */
         if (*argv[i] == '-' && *text != '-')
-            return amp_fail(err, AMP_NO, "E_MODEL_UNAVAILABLE",
+            return amp_fail(err, AMP_NO, E_MODEL_UNAVAILABLE,
                             "the command of the provider would read \"%.100s\" as an option",
                             argv[i]);
     }
@@ -85,13 +86,13 @@ int amp_tasking_model_find(const struct amp_tasking *t, const char *provider, co
     const json_t *command = json_object_get(set, "command");
     *out = (struct amp_tasking_model){.provider = provider, .name = model};
     if (!is_listed(json_object_get(set, "models"), model))
-        return amp_fail(err, AMP_NO, "E_MODEL_UNAVAILABLE",
+        return amp_fail(err, AMP_NO, E_MODEL_UNAVAILABLE,
                         "providers.%s.models does not list the model \"%.100s\"", provider, model);
     if (json_array_size(command) > 0)
         return argv_make(command, model, amp_tasking_profile(t), out, err);
     if (t->opt->worker.argv)
         return 0;
-    return amp_fail(err, AMP_NO, "E_MODEL_UNAVAILABLE",
+    return amp_fail(err, AMP_NO, E_MODEL_UNAVAILABLE,
                     "no command for the provider %s: set providers.%s.command in amp.json, or give "
                     "--exec",
                     provider, provider);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "base/file/repository.h"
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
@@ -24,7 +25,7 @@ static int path_canonical(const char *root, const char *path, char *out, size_t 
         return -1;
     return amp_span_copy(amp_buf_span(&text), out, size)
                ? 0
-               : amp_fail(err, AMP_NO, "E_PERMISSION_DENIED", "a path of more than %zu bytes",
+               : amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "a path of more than %zu bytes",
                           size - 1);
 }
 
@@ -47,7 +48,7 @@ static int path_join(const char *dir, const char *rest, char *out, size_t size,
     const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
     int len = snprintf(out, size, "%s%s%s", dir, *rest ? slash : "", rest);
     return len >= 0 && (size_t)len < size ? 0
-                                          : amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+                                          : amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                                                      "a path of more than %zu bytes", size - 1);
 }
 
@@ -62,7 +63,7 @@ static int path_find(const struct amp_tasking *t, const char *path, char *out, s
         return -1;
     const char *rest = path_below(root, at);
     if (!rest)
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED", "%.200s is not in the workspace %.200s",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "%.200s is not in the workspace %.200s",
                         path, t->root);
     return path_join(t->place, rest, out, size, err);
 }
@@ -72,7 +73,7 @@ int amp_tasking_path_back(const struct amp_tasking *t, const char *real, char *o
 {
     const char *rest = path_below(t->place, real);
     if (!rest)
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED", "%.200s is not in the workspace %.200s",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "%.200s is not in the workspace %.200s",
                         real, t->place);
     return path_join(t->root, rest, out, size, err);
 }
@@ -116,9 +117,9 @@ static int directory_find(const char *path, const char *root, char out[PATH_MAX]
     if (realpath(path, out) && stat(out, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
     if (errno == EACCES)
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                         "the workspace %.300s cannot be accessed: %s", root, strerror(errno));
-    return amp_fail(err, AMP_NO, "E_FILE_NOT_FOUND",
+    return amp_fail(err, AMP_NO, E_FILE_NOT_FOUND,
                     "the workspace %.300s is not a directory of this machine", root);
 }
 
@@ -133,10 +134,10 @@ static int directory_check(const struct amp_tasking *t, struct amp_error *err)
         git = strstr(git + 1, "/.git");
     /* A directory of a repository without files is part of its .git. */
     if (git || (amp_repository_find(t->place, &repo, &no) == 0 && repo.found && !*repo.top))
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                         "the workspace %.300s is in the .git of a repository", t->root);
     if (realpath(t->w->state_dir, state) && path_below(state, t->place))
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                         "the workspace %.300s is in the state directory", t->root);
     return 0;
 }
@@ -147,11 +148,11 @@ int amp_tasking_place(struct amp_tasking *t, struct amp_error *err)
     const char *root = amp_json_str(
         json_object_get(json_object_get(t->task, "task"), "environment"), "workspace_root");
     if (strcmp(root, t->root) != 0)
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                         "the workspace %.100s… has more than %zu bytes", root, sizeof t->root - 1);
     bool mapped = workspace_map(t, path, sizeof path);
     if (mapped && *path != '/')
-        return amp_fail(err, AMP_CONFIG, "bad_value",
+        return amp_fail(err, AMP_CONFIG, bad_value,
                         "aop.workspaces: \"%.200s\" is not an absolute path", path);
     if (!mapped && path_join(*t->root == '/' ? "" : t->opt->here, t->root + (*t->root == '/'), path,
                              sizeof path, err) < 0)
@@ -160,7 +161,7 @@ int amp_tasking_place(struct amp_tasking *t, struct amp_error *err)
         return -1;
     if (mapped || path_below(t->opt->here, t->place))
         return directory_check(t, err);
-    return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+    return amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                     "the workspace %.200s is neither in %.200s nor in aop.workspaces", t->root,
                     t->opt->here);
 }
@@ -186,16 +187,15 @@ int amp_tasking_branch(struct amp_tasking *t, struct amp_error *err)
             *err = why;
             return -1;
         }
-        return amp_fail(err, AMP_NO, "E_FILE_NOT_FOUND",
+        return amp_fail(err, AMP_NO, E_FILE_NOT_FOUND,
                         "git_branch is given, and the workspace %.200s is not a git repository",
                         t->root);
     }
     if (amp_branch_is_protected(amp_span_str(branch), t->w->opt->protected_))
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED", "the branch %.200s is protected",
-                        branch);
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "the branch %.200s is protected", branch);
     char top[PATH_MAX];
     if (!realpath(info.workdir, top) || strcmp(top, t->place) != 0)
-        return amp_fail(err, AMP_NO, "E_FILE_NOT_FOUND",
+        return amp_fail(err, AMP_NO, E_FILE_NOT_FOUND,
                         "git_branch is given, and the workspace %.200s is not the top of its "
                         "repository",
                         t->root);
@@ -204,7 +204,7 @@ int amp_tasking_branch(struct amp_tasking *t, struct amp_error *err)
         return 0;
     snprintf(of->repo, sizeof of->repo, "%s", t->place);
     if (!amp_span_copy(amp_span_str(branch), of->branch, sizeof of->branch))
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED", "the name of the branch is too long");
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "the name of the branch is too long");
     const struct amp_worker_place place = {of->branch, NULL,
                                            t->job->attempts > 0 && !t->job->keeps};
     if (amp_assignment_bind(t->w, of, &place, err) < 0 ||
@@ -247,10 +247,12 @@ static int input_take(struct amp_tasking *t, const json_t *in, struct amp_error 
     if (path_find(t, at, path, sizeof path, err) < 0)
         return -1;
     if (access(path, F_OK) != 0)
-        return amp_fail(err, AMP_NO, errno == EACCES ? "E_PERMISSION_DENIED" : "E_FILE_NOT_FOUND",
-                        "the input %.300s: %s", at, strerror(errno));
+        return amp_fail_text(err, AMP_NO,
+                             errno == EACCES ? AMP_CODE(E_PERMISSION_DENIED)
+                                             : AMP_CODE(E_FILE_NOT_FOUND),
+                             "the input %.300s: %s", at, strerror(errno));
     if (amp_path_inside(t->place, path, real, &why) < 0)
-        return amp_fail(err, AMP_NO, "E_PERMISSION_DENIED",
+        return amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                         "the input %.300s leads out of the workspace", at);
     if (json_is_false(json_object_get(in, "read_only")) || is_output(t, at) ||
         strcmp(real, t->place) == 0)

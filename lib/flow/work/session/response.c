@@ -9,6 +9,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/work/io.h"
 #include "flow/work/session/private.h"
 #include "protocol/aop/against.h"
@@ -192,7 +193,7 @@ static void fault_keep(void *ctx, const struct amp_finding *f)
     struct checking *c = ctx;
     if (f->severity != AMP_SEV_ERROR || c->fault.status != 0)
         return;
-    amp_fail(&c->fault, AMP_NO, f->code, "%.200s %.300s", f->field, f->message);
+    amp_fail_text(&c->fault, AMP_NO, f->code, "%.200s %.300s", f->field, f->message);
 }
 
 static unsigned waives_of(void *ctx, const struct amp_view *response)
@@ -217,12 +218,12 @@ static int response_check(struct amp_tasking *t, struct checking *c, struct amp_
         return -1;
     if (rc == 0) {
         if (c->fault.status == 0)
-            amp_fail(&c->fault, AMP_NO, "E_MALFORMED_RESPONSE", "the RESPONSE is invalid");
+            amp_fail(&c->fault, AMP_NO, E_MALFORMED_RESPONSE, "the RESPONSE is invalid");
         return 1;
     }
     rc = amp_aop_against(t->v, &v, true, &fault, err);
     if (rc > 0)
-        amp_fail(&c->fault, AMP_NO, fault.code, "%s %s", fault.pointer, fault.what);
+        amp_fail_text(&c->fault, AMP_NO, fault.code, "%s %s", fault.pointer, fault.what);
     return rc;
 }
 
@@ -253,11 +254,12 @@ int amp_tasking_respond(struct amp_tasking *t, struct amp_error *err)
         if (rc <= 0)
             return rc;
         if (much == MUCH_LEAST)
-            return amp_fail(err, AMP_INTERNAL, "invalid_answer", "the composed RESPONSE: %s: %s",
+            return amp_fail(err, AMP_INTERNAL, invalid_answer, "the composed RESPONSE: %s: %s",
                             c.fault.code, c.fault.what);
         t->w->opt->note("%s: %s: %s", t->of.task, c.fault.code, c.fault.what);
         amp_tasking_end(t, "FAILED",
-                        strncmp(c.fault.code, "E_", 2) == 0 ? c.fault.code : "E_MALFORMED_RESPONSE",
+                        strncmp(c.fault.code, "E_", 2) == 0 ? c.fault.code
+                                                            : AMP_CODE(E_MALFORMED_RESPONSE),
                         "%.500s", c.fault.what);
     }
 }

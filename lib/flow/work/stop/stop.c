@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/work/control.h"
 
 static void wait_lower(int64_t *wait_ms, int64_t left)
@@ -96,13 +97,13 @@ void amp_stop_judge(struct amp_worker *w, struct amp_assignment *k, const struct
         return;
     if (stopped && k->words.out_of_time) {
         k->end = AMP_END_MACHINERY;
-        code_set(w, k, "resource_timeout", "the agent waited too long for a resource");
+        code_set(w, k, AMP_CODE(resource_timeout), "the agent waited too long for a resource");
     } else if (stopped && asked && (k->words.forced || killed)) {
         bool preempted = w->ask.what == AMP_ASK_PREEMPT;
         /* SW4RM §7.2: such work has failed. Work that the end of its pool broke off is repeated. */
         if (preempted)
             k->end = AMP_END_FAILED;
-        code_set(w, k, preempted ? "forced_preemption" : "agent_shutdown_timeout",
+        code_set(w, k, preempted ? AMP_CODE(forced_preemption) : AMP_CODE(agent_shutdown_timeout),
                  killed ? "the agent was killed" : "the agent was ended at no safe point");
     } else if (asked && (stopped || obeyed || k->end == AMP_END_REPEAT) && !k->words.limited) {
         k->end = AMP_END_STOPPED;

@@ -14,6 +14,7 @@
 #include <amp/base/pipe.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/process/runner.h"
 #include "flow/effective.h"
 #include "flow/work/left/claims.h"
@@ -69,7 +70,7 @@ int amp_confined_record(struct amp_worker *w, struct amp_error *err)
     const struct amp_finding f = {.severity = AMP_SEV_WARNING,
                                   .type = AMP_SPAN(""),
                                   .id = AMP_SPAN(""),
-                                  .code = all ? "confined" : "not_confined",
+                                  .code = all ? AMP_CODE(confined) : AMP_CODE(not_confined),
                                   .field = "",
                                   .pointer = "",
                                   .rule = "confinement",
@@ -198,8 +199,8 @@ int amp_confined_start(struct amp_worker *w, struct amp_assignment *k,
     places[n++] = (struct amp_confine_place){.path = k->files.dir, .write = true};
     places[n++] = (struct amp_confine_place){.path = k->files.kept_dir, .write = true};
     if (q->n_objects > PLACES_MAX - PLACES_OWN)
-        return amp_fail(err, AMP_CONFIG, "quarantine_refused",
-                        "%s: more than %d object directories", k->repo, PLACES_MAX - PLACES_OWN);
+        return amp_fail(err, AMP_CONFIG, quarantine_refused, "%s: more than %d object directories",
+                        k->repo, PLACES_MAX - PLACES_OWN);
     for (uint32_t i = 0; i < q->n_objects; i++)
         places[n++] = (struct amp_confine_place){.path = q->objects[i]};
     snprintf(dot_git, sizeof dot_git, "%s/.git", k->worktree);

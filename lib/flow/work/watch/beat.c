@@ -8,6 +8,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/work/session/private.h"
 #include "protocol/aop/event.h"
 #include "protocol/compose/json.h"
@@ -150,7 +151,7 @@ static int silence_report(struct amp_tasking *t, int64_t silent_ms, struct amp_e
     b->warned = true;
     switch ((enum amp_aop_on_silence)t->policy.on_heartbeat_failure.value) {
     case AMP_AOP_SILENCE_ABORT:
-        amp_tasking_fail(t, "E_HEARTBEAT_FAILURE", true,
+        amp_tasking_fail(t, AMP_CODE(E_HEARTBEAT_FAILURE), true,
                          "no sign of life for %lld s: %lld beats were missed", sec,
                          (long long)b->missed);
         return 0;

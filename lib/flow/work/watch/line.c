@@ -8,6 +8,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/session/delegate.h"
 #include "flow/work/session/private.h"
 #include "message/ledger/ledger.h"
@@ -53,9 +54,9 @@ static int error_take(struct amp_tasking *t, const struct amp_control_line *l,
     char text[700];
 
     if (!amp_tasking_code(t, code))
-        return line_refuse(t, l, "bad_value", "code is none of AOP's error taxonomy", err);
+        return line_refuse(t, l, AMP_CODE(bad_value), "code is none of AOP's error taxonomy", err);
     if (json_array_size(t->errors) >= ERRORS_MOST)
-        return line_refuse(t, l, "control_limit", "at most 100 errors in an attempt", err);
+        return line_refuse(t, l, AMP_CODE(control_limit), "at most 100 errors in an attempt", err);
     snprintf(text, sizeof text, "%s: %.600s", code, detail);
     amp_utf8_clean(text);
     if (json_array_append_new(t->errors, json_string(text)) < 0)
@@ -77,7 +78,7 @@ static int paths_restore(const struct amp_tasking *t, json_t *in, int depth, str
     json_t *member;
 
     if (depth > NESTING_MOST)
-        return amp_fail(err, AMP_NO, "bad_value", "the TASK is nested deeper than %d levels",
+        return amp_fail(err, AMP_NO, bad_value, "the TASK is nested deeper than %d levels",
                         NESTING_MOST);
     if (text && strncmp(text, t->place, n) == 0 && (text[n] == '/' || !text[n]))
         return amp_tasking_path_back(t, text, path, sizeof path, err) < 0 ? -1
@@ -106,7 +107,7 @@ static int child_make(const struct amp_tasking *t, const json_t *given, json_t *
         return amp_fail_memory(err);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         if (json_object_get(copy, ours[i]))
-            return amp_fail(err, AMP_NO, "bad_value", "%s is added here; leave it out", ours[i]);
+            return amp_fail(err, AMP_NO, bad_value, "%s is added here; leave it out", ours[i]);
         json_t *own = json_object_get(t->task, ours[i]);
         if (own && json_object_set(child, ours[i], own) < 0)
             return amp_fail_memory(err);
@@ -115,11 +116,11 @@ static int child_make(const struct amp_tasking *t, const json_t *given, json_t *
     const json_t *parent = json_object_get(task, "parent_task_id"),
                  *attempt = json_object_get(task, "attempt");
     if (!json_is_object(task))
-        return amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION", "task is missing");
+        return amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION, "task is missing");
     if (parent && (!json_is_string(parent) || strcmp(json_string_value(parent), mine) != 0))
-        return amp_fail(err, AMP_NO, "bad_value", "parent_task_id is not \"%.100s\"", mine);
+        return amp_fail(err, AMP_NO, bad_value, "parent_task_id is not \"%.100s\"", mine);
     if (attempt && json_integer_value(attempt) != 1)
-        return amp_fail(err, AMP_NO, "bad_value", "attempt is not 1");
+        return amp_fail(err, AMP_NO, bad_value, "attempt is not 1");
     if (json_object_set_new(task, "parent_task_id", json_string(mine)) < 0 ||
         json_object_update(child, copy) < 0)
         return amp_fail_memory(err);
@@ -134,7 +135,7 @@ static void finding_keep(void *ctx, const struct amp_finding *f)
     struct amp_error *first = ctx;
 
     if (f->severity == AMP_SEV_ERROR && first->status == AMP_OK)
-        amp_fail(first, AMP_NO, f->code, "%.100s: %.250s", f->field, f->message);
+        amp_fail_text(first, AMP_NO, f->code, "%.100s: %.250s", f->field, f->message);
 }
 
 /* Views the line as its receiver does. NO: the code of its first error. */
@@ -148,7 +149,7 @@ static int child_view(struct amp_tasking *t, struct amp_span line, struct amp_vi
     if (rc == 0 && first.status != AMP_OK)
         *err = first;
     else if (rc == 0)
-        amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION", "it is not a valid TASK");
+        amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION, "it is not a valid TASK");
     return rc > 0 ? 0 : -1;
 }
 
@@ -179,7 +180,7 @@ static int child_known(struct amp_tasking *t, const struct amp_view *child, cons
     }
     return !known || mine
                ? known
-               : amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION", "the session has a TASK %.*s already",
+               : amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION, "the session has a TASK %.*s already",
                           AMP_CLIP(child->task, 100));
 }
 
@@ -194,7 +195,7 @@ static int child_send(struct amp_tasking *t, const json_t *child, char name[AMP_
         amp_session_delegates(t->w->store, t->v, &v, err) < 0)
         return -1;
     if (!amp_message_name(&v, name))
-        return amp_fail(err, AMP_NO, "E_SCHEMA_VALIDATION", "its ids are too long");
+        return amp_fail(err, AMP_NO, E_SCHEMA_VALIDATION, "its ids are too long");
     int known = child_known(t, &v, name, err);
     if (known)
         return known < 0 ? -1 : 0;
@@ -215,10 +216,10 @@ static int delegate_take(struct amp_tasking *t, const struct amp_control_line *l
     struct amp_error why;
 
     if (t->delegated >= DELEGATED_MOST)
-        return line_refuse(t, l, "control_limit", "at most 32 TASKs are delegated in an attempt",
-                           err);
+        return line_refuse(t, l, AMP_CODE(control_limit),
+                           "at most 32 TASKs are delegated in an attempt", err);
     if (!t->policy.delegation.value)
-        return line_refuse(t, l, "E_PERMISSION_DENIED",
+        return line_refuse(t, l, AMP_CODE(E_PERMISSION_DENIED),
                            "constraints.delegation_allowed of the TASK is not true", err);
     if (child_make(t, json_object_get(l->in, "task"), &child, &why) < 0 ||
         child_send(t, child, name, &why) < 0) {

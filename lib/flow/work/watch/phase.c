@@ -12,6 +12,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/session/check.h"
 #include "flow/work/session/private.h"
 #include "flow/work/walls/confined.h"
@@ -55,7 +56,7 @@ static int checks_open(struct amp_tasking *t, struct amp_checks *x, struct amp_e
         return 0;
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != ELOOP)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", t->place);
-    amp_tasking_fail(t, "E_FILE_NOT_FOUND", false, "the workspace %.300s is gone", t->root);
+    amp_tasking_fail(t, AMP_CODE(E_FILE_NOT_FOUND), false, "the workspace %.300s is gone", t->root);
     return 1;
 }
 
@@ -224,7 +225,7 @@ static int phase_run(struct amp_tasking *t, const json_t *phase, bool *abort, st
             return 0;
         *abort = worst == ABORTS;
         if (*abort || again >= most) {
-            amp_tasking_fail(t, "E_UNKNOWN", false, "checkpoint %.100s failed: %.300s%s",
+            amp_tasking_fail(t, AMP_CODE(E_UNKNOWN), false, "checkpoint %.100s failed: %.300s%s",
                              amp_json_str(at, "checkpoint_id"), why,
                              *abort ? "; its recovery_strategy is ABORT" : ", also in the retry");
             return 0;
@@ -280,12 +281,12 @@ int amp_phases_line(struct amp_tasking *t, const struct amp_control_line *l, str
         return 0;
     const json_t *point = point_find(t, amp_json_str(l->in, "checkpoint"));
     if (!point)
-        return amp_control_refuse(c, l->id, "unknown_ref", "the TASK has no such checkpoint", err) <
-                       0
+        return amp_control_refuse(c, l->id, AMP_CODE(unknown_ref),
+                                  "the TASK has no such checkpoint", err) < 0
                    ? -1
                    : 1;
     if (p->n_asked == AMP_PHASES_ASKED)
-        return amp_control_refuse(c, l->id, "control_limit",
+        return amp_control_refuse(c, l->id, AMP_CODE(control_limit),
                                   "8 checks wait already; ask again after an answer", err) < 0
                    ? -1
                    : 1;
@@ -345,7 +346,7 @@ int amp_phases_outputs(struct amp_tasking *t, bool *some, struct amp_error *err)
     if (tally.failed && json_array_extend(t->errors, errors) < 0)
         return amp_fail_memory(err);
     if (tally.failed)
-        amp_tasking_fail(t, "E_UNKNOWN", false,
+        amp_tasking_fail(t, AMP_CODE(E_UNKNOWN), false,
                          "%u of %u validations of expected outputs failed: %.300s", tally.failed,
                          tally.passed + tally.failed, json_string_value(json_array_get(errors, 0)));
     return 0;

@@ -8,6 +8,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/ask/ask.h"
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
@@ -65,7 +66,7 @@ int amp_tasking_unask(struct amp_worker *w, const char *ref, const char *why, st
     int rc = amp_asking_open(&a, w->store, w->opt->consumer, w->opt->stop, w->opt->note, err);
     amp_asking_name(&a, amp_span_str(ref));
     if (rc == 0)
-        rc = amp_asking_end(&a, "withdrawn", why, err);
+        rc = amp_asking_end(&a, AMP_CODE(withdrawn), why, err);
     amp_asking_close(&a);
     return rc;
 }

@@ -9,6 +9,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/codes.h"
 #include "flow/session/admit.h"
 #include "flow/work/control.h"
 #include "flow/work/session/private.h"
@@ -73,12 +74,12 @@ static void budgets_check(struct amp_tasking *t)
     double cost = (double)cost_total(t) / 1e6;
 
     if (!amp_aop_within(&p->tokens, (double)tokens))
-        amp_tasking_fail(t, "E_COST_LIMIT_EXCEEDED", true,
+        amp_tasking_fail(t, AMP_CODE(E_COST_LIMIT_EXCEEDED), true,
                          "%lld tokens were used, the limit is %.0f", (long long)tokens,
                          p->tokens.value);
     if (!amp_aop_within(&p->cost_usd, cost))
-        amp_tasking_fail(t, "E_COST_LIMIT_EXCEEDED", true, "%.6g USD were spent, the limit is %.6g",
-                         cost, p->cost_usd.value);
+        amp_tasking_fail(t, AMP_CODE(E_COST_LIMIT_EXCEEDED), true,
+                         "%.6g USD were spent, the limit is %.6g", cost, p->cost_usd.value);
 }
 
 bool amp_spent_all(const struct amp_tasking *t)

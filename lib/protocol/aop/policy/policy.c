@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/spec.h"
 
@@ -219,7 +220,7 @@ const char *amp_aop_response_fault(const struct amp_aop_policy *p, const struct 
                     number_at(r, "/cost_tracking/tokens_output", 0);
     return amp_aop_within(&p->cost_usd, usd) && amp_aop_within(&p->tokens, tokens)
                ? NULL
-               : "E_COST_LIMIT_EXCEEDED";
+               : AMP_CODE(E_COST_LIMIT_EXCEEDED);
 }
 
 bool amp_aop_lost(const struct amp_aop_policy *p, int64_t last_ms, int64_t now_ms)

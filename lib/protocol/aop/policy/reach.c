@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 static bool is_drive(struct amp_span s)
 {
     return s.n >= 2 && s.p[1] == ':' && isalpha((unsigned char)s.p[0]);
@@ -264,6 +266,6 @@ int amp_aop_resolve(struct amp_span root, struct amp_span path, struct amp_buf *
     if (!fault)
         fault = path_read(&base, path, &place);
     if (fault)
-        return amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED", "the path %s", fault);
+        return amp_fail(err, AMP_NOPERM, E_PERMISSION_DENIED, "the path %s", fault);
     return path_write(&place, out, err);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/codes.h"
 #include "protocol/sw4rm/sw4rm.h"
 
 static bool has_prefix(struct amp_span s, const char *prefix)
@@ -128,8 +129,8 @@ static void length_report(struct amp_check *c, uint64_t is, const char *of)
 {
     char expected[64];
     snprintf(expected, sizeof expected, "%llu", (unsigned long long)is);
-    amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "content_length", "/content_length",
-                   expected, "is not the length of %s", of);
+    amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "content_length",
+                   "/content_length", expected, "is not the length of %s", of);
 }
 
 static bool is_declared(const struct amp_view *v)
@@ -163,7 +164,7 @@ static void string_length_check(struct amp_check *c, enum amp_sw4rm_content cont
         return; /* the schema reports another type */
     bool base64 = content != AMP_SW4RM_TEXT && amp_sw4rm_base64(text, &bytes);
     if (content == AMP_SW4RM_BYTES && !base64) {
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "base64", "/payload",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "base64", "/payload",
                        "the bytes in base64", "is not base64, as content_type %s requires",
                        amp_check_text(c, v->content_type, 60));
         return;
@@ -194,7 +195,7 @@ static void size_check(struct amp_check *c, enum amp_sw4rm_content content)
         return;
     char expected[64];
     snprintf(expected, sizeof expected, "at most %llu bytes", (unsigned long long)most);
-    amp_check_rule(c, AMP_SEV_ERROR, "oversize_payload", "max_payload",
+    amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(oversize_payload), "max_payload",
                    said ? "/content_length" : "/payload", expected,
                    "the payload exceeds the limit of %s",
                    v->type.n ? amp_check_text(c, v->type, 40) : "a message");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/codes.h"
 #include "protocol/codes/meanings.h"
 #include "protocol/sw4rm/sw4rm.h"
 
@@ -36,7 +37,7 @@ static void base64_check(struct amp_check *c, const struct payload_rule *r)
     uint64_t bytes;
     char at[80];
     if (amp_check_string(c, member_get(c, r->key), &text) && !amp_sw4rm_base64(text, &bytes))
-        amp_check_rule(c, r->severity, "validation_error", "base64",
+        amp_check_rule(c, r->severity, AMP_CODE(validation_error), "base64",
                        pointer_to(r->key, at, sizeof at), "bytes in base64", "is not base64");
 }
 
@@ -49,7 +50,7 @@ static void correlation_check(struct amp_check *c, const struct payload_rule *r)
         amp_span_eq(id, c->v->correlation))
         return;
     snprintf(expected, sizeof expected, "the %s %s", r->key, amp_check_text(c, id, 60));
-    amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "correlation", "/correlation_id",
+    amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(validation_error), "correlation", "/correlation_id",
                    expected, "is not that of the payload");
 }
 
@@ -58,7 +59,7 @@ static void either_check(struct amp_check *c, const struct payload_rule *r)
 {
     char at[80];
     if (member_get(c, r->key) == AMP_TOK_NONE && member_get(c, r->other) == AMP_TOK_NONE)
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "required",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "required",
                        pointer_to(r->key, at, sizeof at), r->expected, "is missing");
 }
 
@@ -84,8 +85,9 @@ static void code_check(struct amp_check *c, const struct payload_rule *r)
     for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
         if (strlen(m->code) == word.n && strncasecmp(m->code, word.p, word.n) == 0)
             return;
-    amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "error_code", "/payload/error_code",
-                   "a code of the protocol, such as BUFFER_FULL", "is not one of the codes");
+    amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "error_code",
+                   "/payload/error_code", "a code of the protocol, such as BUFFER_FULL",
+                   "is not one of the codes");
 }
 
 static bool is_blank(char ch)
@@ -105,8 +107,8 @@ static void words_count(struct amp_check *c, uint32_t object)
     for (size_t i = 0; i < text.n; i++)
         n += !is_blank(text.p[i]) && (i == 0 || is_blank(text.p[i - 1]));
     if (n > WORDS_MOST)
-        amp_check_token(c, AMP_SEV_ERROR, "validation_error", "words", tok, "at most 200 words",
-                        "has %u words", n);
+        amp_check_token(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "words", tok,
+                        "at most 200 words", "has %u words", n);
 }
 
 /* The description of the payload, or of the object in it that the key names. */
@@ -135,7 +137,7 @@ static void json_text_check(struct amp_check *c, const struct payload_rule *r)
         return;
     amp_tape_init(&t, NULL);
     if (amp_tape_scan(&t, text.p, text.n, &fault) < 0)
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "json_text",
+        amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "json_text",
                        pointer_to(r->key, at, sizeof at), "a JSON text", "is not JSON: %s",
                        fault.what);
 }
@@ -148,7 +150,7 @@ static void home_check(struct amp_check *c, const struct payload_rule *r)
         char at[80];
         if (member_get(c, keys[i]) == AMP_TOK_NONE &&
             amp_tape_get(c->v->tape, 0, amp_span_str(keys[i])) == AMP_TOK_NONE)
-            amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "home_worktree",
+            amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(validation_error), "home_worktree",
                            pointer_to(keys[i], at, sizeof at),
                            "the repository and the worktree of the binding", "is not named");
     }
@@ -163,7 +165,7 @@ static void target_check(struct amp_check *c, const struct payload_rule *r)
     if (wanted == AMP_TOK_NONE || c->v->tape->tok[wanted].count > 0 ||
         (amp_check_string(c, member_get(c, "to_agent"), &to) && to.n > 0))
         return;
-    amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "handoff_target",
+    amp_check_rule(c, AMP_SEV_ERROR, AMP_CODE(validation_error), "handoff_target",
                    "/payload/capabilities_required", "a capability, where to_agent is empty",
                    "is empty, and to_agent is missing");
 }
@@ -234,8 +236,8 @@ static void summary_check(struct amp_check *c, const struct sums *s)
         char at[100], expected[40];
         snprintf(at, sizeof at, "/payload/aggregated_score/%s", rows[i].key);
         snprintf(expected, sizeof expected, "%.6g", rows[i].is);
-        amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "score_summary", at, expected,
-                       "does not match the votes");
+        amp_check_rule(c, AMP_SEV_WARNING, AMP_CODE(validation_error), "score_summary", at,
+                       expected, "does not match the votes");
     }
 }
 
@@ -253,10 +255,10 @@ static void outcome_check(struct amp_check *c, const struct payload_rule *r)
         return;
     /* A warning only: it may be the outcome of an escalation. */
     if (s.least_confidence < 0.3 || spread > 3.0)
-        amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "must_escalate", "/payload/outcome",
-                       "ESCALATED_TO_HITL, unless a human decided", "is given although %s",
-                       s.least_confidence < 0.3 ? "a vote's confidence is below 0.3"
-                                                : "std_dev is above 3.0");
+        amp_check_rule(
+            c, AMP_SEV_WARNING, AMP_CODE(validation_error), "must_escalate", "/payload/outcome",
+            "ESCALATED_TO_HITL, unless a human decided", "is given although %s",
+            s.least_confidence < 0.3 ? "a vote's confidence is below 0.3" : "std_dev is above 3.0");
 }
 
 static void nodes_check(struct amp_check *c, const struct payload_rule *r)

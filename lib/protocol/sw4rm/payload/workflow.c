@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "protocol/sw4rm/sw4rm.h"
 #include "json/hash.h"
 
@@ -77,11 +78,13 @@ static void edges_read(struct graph *g)
                 continue;
             uint32_t on = node_find(g, name);
             if (on == NONE) {
-                amp_check_token(g->c, AMP_SEV_ERROR, "validation_error", "workflow_dependencies", d,
-                                "a node of this workflow", "is not a node of this workflow");
+                amp_check_token(g->c, AMP_SEV_ERROR, AMP_CODE(validation_error),
+                                "workflow_dependencies", d, "a node of this workflow",
+                                "is not a node of this workflow");
             } else if (on == i) {
-                amp_check_token(g->c, AMP_SEV_ERROR, "workflow_cycle_detected", "workflow_cycle", d,
-                                "dependencies on other nodes", "is the node itself");
+                amp_check_token(g->c, AMP_SEV_ERROR, AMP_CODE(workflow_cycle_detected),
+                                "workflow_cycle", d, "dependencies on other nodes",
+                                "is the node itself");
             } else {
                 g->who[edge] = i;
                 g->next[edge] = g->first[on];
@@ -141,7 +144,7 @@ static void cycle_report(struct graph *g, uint32_t *seen)
                                     amp_check_text(g->c, amp_tok_raw(g->t, g->key[at]), 32));
         at = node_awaited(g, at);
     } while (at != start && at != NONE && len < sizeof path - 50);
-    amp_check_token(g->c, AMP_SEV_ERROR, "workflow_cycle_detected", "workflow_cycle",
+    amp_check_token(g->c, AMP_SEV_ERROR, AMP_CODE(workflow_cycle_detected), "workflow_cycle",
                     g->depends[start], "dependencies without a cycle", "is in a cycle: %s%s%s",
                     path, shown > SHOWN_MOST ? "… → " : "",
                     amp_check_text(g->c, amp_tok_raw(g->t, g->key[start]), 32));
@@ -155,7 +158,7 @@ static void names_check(struct graph *g)
         uint32_t tok = amp_tape_get(g->t, g->key[i] + 1, AMP_SPAN("node_id"));
         if (!amp_check_string(g->c, tok, &id) || amp_tok_is(g->t, g->key[i], id))
             continue;
-        amp_check_token(g->c, AMP_SEV_ERROR, "validation_error", "workflow_ids", tok,
+        amp_check_token(g->c, AMP_SEV_ERROR, AMP_CODE(validation_error), "workflow_ids", tok,
                         amp_check_text(g->c, amp_tok_raw(g->t, g->key[i]), 60), "%s",
                         node_find(g, id) == NONE ? "differs from the node's key"
                                                  : "is the id of another node");

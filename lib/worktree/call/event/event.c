@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
+
 /* One row per CLI. An event belongs to the first row whose event name fits and whose mark is a
  * member. The row without a CLI is for callers that need only the command and the files. */
 struct cli_row {
@@ -179,7 +181,7 @@ static bool is_patch_tool(struct amp_span tool)
 
 static int event_malformed(struct amp_error *err, const char *what)
 {
-    return amp_fail(err, AMP_DATAERR, "call_malformed", "the input of the hook: %s", what);
+    return amp_fail(err, AMP_DATAERR, call_malformed, "the input of the hook: %s", what);
 }
 
 static uint32_t member_of(const struct amp_tape *t, uint32_t object, const char *const *keys,
@@ -472,7 +474,7 @@ static int cli_choose(struct amp_call_event *e, enum amp_call_cli expected, stru
     e->cli = cli_find(&e->tape, 0, expected);
     if (expected != AMP_CLI_NONE && e->cli == AMP_CLI_NONE) {
         e->cli = expected;
-        return amp_fail(err, AMP_DATAERR, "call_malformed",
+        return amp_fail(err, AMP_DATAERR, call_malformed,
                         "the input of the hook is not a tool call of %s", rows[expected].name);
     }
     return member_text(e, row_of(e->cli)->event, 3, &e->event, err);
@@ -576,7 +578,7 @@ int amp_call_event_change(const struct amp_call_event *e, struct amp_span input,
 {
     uint32_t v = member_of(&e->tape, 0, row_of(e->cli)->input, 5);
     if (v == AMP_TOK_NONE)
-        return amp_fail(err, AMP_INTERNAL, "call_malformed", "the event has no input to change");
+        return amp_fail(err, AMP_INTERNAL, call_malformed, "the event has no input to change");
     struct amp_span was = amp_tok_source(&e->tape, v);
     const char *end = e->tape.text + e->tape.len;
     return amp_buf_add(out, e->tape.text, (size_t)(was.p - e->tape.text), err) < 0 ||
