@@ -3,7 +3,7 @@
 # there is any. Notes (prefixed "note:") do not fail it.
 #
 #   scripts/lint.sh [CHECK...]     includes cycles kinds keys protocols headers banned shadows cleanup machines
-#                                  exits processes caps folders words codes format shell external neighbours tests
+#                                  exits processes caps folders words names codes format shell external neighbours tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar lastpipe
@@ -493,10 +493,18 @@ check_codes() {
     tr '\n\0' ' \n' | sed -n 's/^\([^:]*\):.*"\(\w*\)"$/\1: "\2" is a text: write AMP_CODE(\2)/p' | findings
 }
 
+# A name has one meaning: no two files define a struct, union, enum or macro of the same amp_ name.
+check_names() {
+  grep -noE '^(((struct|union|enum) amp_\w+) \{|#define AMP_\w+)' {cmd,lib,libexec,include}/**/*.[ch] | sed 's/ {$//' |
+    awk -F: '
+      !($3 in first) { first[$3] = $1; next }
+      first[$3] != $1 { print $1 ":" $2 ": " $3 ": also in " first[$3] }' | findings
+}
+
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
   checks=(includes cycles kinds keys protocols headers banned shadows cleanup machines exits processes caps
-    folders words codes format shell external neighbours tests)
+    folders words names codes format shell external neighbours tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

@@ -11,7 +11,7 @@
 #include "message/dead/dead.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
-#include "message/settle/spent.h"
+#include "message/settle/cost.h"
 #include "task/landing/landing.h"
 #include "task/record.h"
 #include "worktree/binding.h"
@@ -141,7 +141,7 @@ const struct amp_keep amp_flow_keep[] = {
          .needed_by = of_delivery),
     RULE(AMP_DEAD_KIND, messages, .states = "REQUEUED WITHDRAWN", .needed_by = of_letter),
     RULE(AMP_CURSOR_KIND, messages, .states = "RETIRED"),
-    RULE(AMP_SPENT_KIND, messages, .needed_by = of_task),
+    RULE(AMP_COST_KIND, messages, .needed_by = of_task),
     RULE(AMP_TASK_KIND, tasks, .states = "done failed terminated", .remembered = true),
     RULE(AMP_LANDING_KIND, tasks, .states = "none landed", .needed_by = of_part),
     RULE("base", tasks, .needed_by = of_part),

@@ -101,7 +101,7 @@ struct amp_spec {
      * 1: the message has no policy. NULL: no message has one. */
     int (*effective)(const struct amp_view *v, struct amp_jw *w, struct amp_error *err);
     /* Derives values from those of the tables; may be NULL. */
-    int (*finish)(struct amp_view *v, struct amp_pool *arena, struct amp_error *err);
+    int (*finish)(struct amp_view *v, struct amp_arena *arena, struct amp_error *err);
     bool finish_is_optional; /* a check without a view leaves `finish` out; the type of a message
                                 without one is then that of its row */
     bool heads;              /* the rest of the view does not depend on the body */

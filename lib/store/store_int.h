@@ -154,7 +154,7 @@ bool amp_turn_terms(struct amp_store *s, uint64_t most);
 void amp_turn_terms_drop(struct amp_store *s, uint32_t seg);
 /* The terms of a frame and of the blob with its record; newest, unless NULL, becomes its time if
  * that is later. */
-int amp_terms_of_frame(struct amp_store *s, struct amp_terms *t, struct amp_span frame,
+int amp_terms_of_frame(struct amp_store *s, struct amp_postings *t, struct amp_span frame,
                        uint32_t off, char newest[32], struct amp_error *err);
 
 /* turn/keep.c: in a turn. Whether the record of a row is final and old, and no other needs it: 1,

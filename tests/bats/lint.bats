@@ -122,6 +122,20 @@ int remove_all(void);'
   [ ${#lines[@]} -eq 2 ]
 }
 
+@test "a struct or macro that two files define is found" {
+  tree lib/task/x.h <<<'/* x */
+struct amp_spent {
+  int a;
+};
+#define AMP_SPENT_KIND "spent"'
+  mkdir -p lib/pool
+  { cat lib/task/x.h && echo 'struct amp_spent *f(void);'; } >lib/pool/y.h
+  run -1 bash scripts/lint.sh names
+  [ "${lines[0]}" = "lib/task/x.h:2: struct amp_spent: also in lib/pool/y.h" ]
+  [ "${lines[1]}" = "lib/task/x.h:5: #define AMP_SPENT_KIND: also in lib/pool/y.h" ]
+  [ ${#lines[@]} -eq 2 ]
+}
+
 @test "a code that is a text is found, a word of the list is not" {
   tree lib/task/x.h <<<'/* x */
 int x_refuse(int x, const char *code, const char *why);

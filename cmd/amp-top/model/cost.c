@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "message/record/record.h"
-#include "message/settle/spent.h"
+#include "message/settle/cost.h"
 #include "read.h"
 #include "task/task.h"
 
@@ -133,7 +133,7 @@ static struct amp_span task_of(struct amp_span id)
 }
 
 /* Adds an attempt to the row of its task. */
-static int attempt_add(struct top_source *src, const struct amp_spent *s, struct amp_error *err)
+static int attempt_add(struct top_source *src, const struct amp_cost *s, struct amp_error *err)
 {
     const struct top_list *l = &src->m->list[TOP_COST];
     int64_t sum[SUMS] = {0};
@@ -158,9 +158,9 @@ static int spent_read(void *ctx, struct amp_span id, const struct amp_store_rec 
                       struct amp_error *err)
 {
     struct top_source *src = ctx;
-    struct amp_spent s;
+    struct amp_cost s;
     char task[300];
-    if (amp_spent_parse(rec, &src->mem, &s, err) < 0)
+    if (amp_cost_parse(rec, &src->mem, &s, err) < 0)
         return -1;
     if (task_of(id).n)
         return attempt_add(src, &s, err);
@@ -196,8 +196,8 @@ static int outcomes_read(struct top_source *src, struct amp_span id, struct amp_
     prefix.n = 0;
     while (prefix.n < id.n && strchr(PLAIN, id.p[prefix.n]))
         prefix.n++;
-    return prefix.n ? amp_store_each_of(src->store, AMP_SPENT_KIND, prefix, spent_read, src, err)
-                    : amp_store_each(src->store, AMP_SPENT_KIND, NULL, spent_read, src, err);
+    return prefix.n ? amp_store_each_of(src->store, AMP_COST_KIND, prefix, spent_read, src, err)
+                    : amp_store_each(src->store, AMP_COST_KIND, NULL, spent_read, src, err);
 }
 
 /* Makes the row of a task again. */
@@ -213,8 +213,8 @@ static int task_read(struct top_source *src, struct amp_span of, struct amp_erro
     for (size_t i = 0; i < WORKED_ON && rc == 0; i++) {
         snprintf(prefix, sizeof prefix, "%s%.300s-", worked_on[i], task);
         if (amp_key_prefix(amp_span_str(prefix)).n == strlen(prefix))
-            rc = amp_store_each_of(src->store, AMP_SPENT_KIND, amp_span_str(prefix), spent_read,
-                                   src, err);
+            rc = amp_store_each_of(src->store, AMP_COST_KIND, amp_span_str(prefix), spent_read, src,
+                                   err);
     }
     return rc < 0 ? -1 : 0;
 }

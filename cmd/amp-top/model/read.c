@@ -14,7 +14,7 @@
 #include "message/dead/dead.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
-#include "message/settle/spent.h"
+#include "message/settle/cost.h"
 #include "task/record.h"
 #include "worktree/binding.h"
 
@@ -66,7 +66,7 @@ static void row_note(struct top_source *src, const struct amp_history_row *r)
         if (amp_span_starts(r->id, result) && r->task.n)
             change_note(src, TOP_COST, r->task);
     }
-    if (amp_span_is(r->kind, AMP_SPENT_KIND))
+    if (amp_span_is(r->kind, AMP_COST_KIND))
         change_note(src, TOP_COST, r->id);
     src->all[TOP_DEADLINES] = true;
 }

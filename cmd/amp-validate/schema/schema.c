@@ -18,13 +18,13 @@
 #include "protocol/spec.h"
 #include "schema/compile/compiler.h"
 
-enum { SCHEMA_MOST = 32 * 1024 * 1024, POOL_MOST = 64 * 1024 * 1024 };
+enum { SCHEMA_MOST = 32 * 1024 * 1024, ARENA_MOST = 64 * 1024 * 1024 };
 
 struct user_check {
     const struct amp_schema *schema;
     struct amp_schema_run *run;
     struct amp_tape tape;
-    struct amp_pool pool;
+    struct amp_arena arena;
     struct amp_check check;
     bool scanned; /* the last text is JSON */
 };
@@ -259,7 +259,7 @@ struct user_check *user_check_new(const struct amp_schema *s, const struct amp_j
     }
     c->schema = s;
     amp_tape_init(&c->tape, limits);
-    amp_pool_init(&c->pool, POOL_MOST);
+    amp_arena_init(&c->arena, ARENA_MOST);
     c->run = amp_schema_run_new(err);
     if (c->run)
         return c;
@@ -273,7 +273,7 @@ void user_check_free(struct user_check *c)
         return;
     amp_schema_run_free(c->run);
     amp_tape_release(&c->tape);
-    amp_pool_release(&c->pool);
+    amp_arena_release(&c->arena);
     free(c);
 }
 
@@ -306,7 +306,7 @@ static int add_limit(struct user_check *c, const struct amp_error *why, struct a
 {
     if (!is_limit(why, err))
         return -1;
-    char *code = amp_pool_get(&c->pool, sizeof why->code);
+    char *code = amp_arena_get(&c->arena, sizeof why->code);
     if (!code)
         return amp_fail_memory(err);
     memcpy(code, why->code, sizeof why->code);
@@ -348,9 +348,9 @@ int user_check_text(struct user_check *c, struct amp_span line, bool whole,
     int valid = c->scanned ? amp_schema_check(c->schema, c->run, &c->tape, 0, &why) : 0;
     if (valid > 0)
         return 1;
-    amp_pool_reset(&c->pool);
+    amp_arena_reset(&c->arena);
     amp_check_start(&c->check, view, opt);
-    c->check.arena = &c->pool;
+    c->check.arena = &c->arena;
     if (!c->scanned) {
         add_finding(c, fault.code, "json", fault.what, fault.offset);
     } else if ((valid < 0 ? add_limit(c, &why, err) : explain_text(c, err)) < 0) {

@@ -18,7 +18,7 @@
 #include "flow/work/left/claims.h"
 #include "flow/work/stop/stop.h"
 #include "flow/work/walls/confined.h"
-#include "message/settle/spent.h"
+#include "message/settle/cost.h"
 #include "task/record.h"
 #include "worktree/worktree.h"
 
@@ -312,7 +312,7 @@ int amp_assignment_spent(struct amp_worker *w, const struct amp_assignment *k,
     const struct amp_view of = {.task = amp_span_str(k->task),
                                 .correlation = k->v->id,
                                 .from = amp_span_str(w->opt->agent)};
-    return amp_spent_record(w->store, amp_span_str(id), &of, &usage, amp_now_ms(), err);
+    return amp_cost_record(w->store, amp_span_str(id), &of, &usage, amp_now_ms(), err);
 }
 
 /* The last line of standard error usually tells people what they need to know about a failure. */

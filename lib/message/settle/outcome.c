@@ -12,7 +12,7 @@
 #include "message/record/record.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
-#include "message/settle/spent.h"
+#include "message/settle/cost.h"
 #include "protocol/terms.h"
 
 /* ---- AMP ---- */
@@ -218,7 +218,7 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
     t->taken |= rc == 0;
     /* After a crash between the two commits, the repeated outcome records the usage. */
     if (rc == 0 && !t->check && t->spent &&
-        amp_spent_record(t->store, id, t->v, &t->usage, t->now_ms, err) < 0)
+        amp_cost_record(t->store, id, t->v, &t->usage, t->now_ms, err) < 0)
         return -1;
     if (rc == 0 && !t->check && attempt_ended(t, id, err) < 0)
         return -1;

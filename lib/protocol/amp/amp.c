@@ -268,7 +268,7 @@ static void verdict_finish(struct amp_body *b)
             fix[i].change_type = AMP_SPAN("import_order");
 }
 
-static int ci_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int ci_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     uint32_t failed = amp_amp_failed_check(v);
     v->body.ci.failed = failed != AMP_TOK_NONE;
@@ -281,10 +281,10 @@ static int ci_finish(struct amp_view *v, struct amp_pool *arena, struct amp_erro
 }
 
 /* The sender and the recipient of a record that does not name them. */
-static int parties_set(struct amp_view *v, struct amp_span from, struct amp_pool *arena,
+static int parties_set(struct amp_view *v, struct amp_span from, struct amp_arena *arena,
                        struct amp_error *err)
 {
-    struct amp_span *to = amp_pool_get(arena, sizeof *to);
+    struct amp_span *to = amp_arena_get(arena, sizeof *to);
     if (!to)
         return amp_fail_memory(err);
     *to = AMP_SPAN("coordinator");
@@ -294,7 +294,7 @@ static int parties_set(struct amp_view *v, struct amp_span from, struct amp_pool
     return 0;
 }
 
-static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     switch (v->kind) {
     case AMP_KIND_REVIEW:

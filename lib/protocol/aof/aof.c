@@ -222,7 +222,7 @@ static void result_finish(struct amp_view *v, uint32_t from)
 }
 
 /* Files have no type, and another member for their agent. */
-static int record_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int record_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     static const struct amp_fill_row rows[] = {
         {AMP_AT("/agentId"), AMP_AS_TEXT, V(from), 0, NULL},
@@ -243,7 +243,7 @@ static int record_finish(struct amp_view *v, struct amp_pool *arena, struct amp_
     return amp_fill(v->tape, 0, &record, v, arena, err);
 }
 
-static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     bool message = message_of(v->type) != NULL;
     uint32_t due;

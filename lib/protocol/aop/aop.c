@@ -56,7 +56,7 @@ static const struct amp_fill_table event = AMP_FILL_TABLE(struct amp_view, event
 /* AOP's words in the order of the enums; words beyond an enum are clamped. */
 #define WORDS(name, ...)                                                                           \
     static const char *const name##_list[] = {__VA_ARGS__};                                        \
-    static const struct amp_words name = {name##_list, AMP_SPEC_COUNT(name##_list)}
+    static const struct amp_word_list name = {name##_list, AMP_SPEC_COUNT(name##_list)}
 WORDS(complexity, "", "LOW", "MEDIUM", "HIGH", "CRITICAL");               /* enum amp_risk */
 WORDS(signal, "SUCCESS", "PARTIAL_SUCCESS", "FAILURE", "ABORTED");        /* amp_completion */
 WORDS(state, "COMPLETED", "SKIPPED", "IN_PROGRESS", "PENDING", "FAILED"); /* see response_finish */
@@ -225,12 +225,12 @@ static enum amp_detected object_detect(const struct amp_tape *t, uint32_t object
 
 /* The texts of a member of an array's objects. */
 static int texts_gather(const struct amp_view *v, uint32_t array, struct amp_span key,
-                        struct amp_pool *arena, struct amp_spans *out, struct amp_error *err)
+                        struct amp_arena *arena, struct amp_spans *out, struct amp_error *err)
 {
     const struct amp_tape *t = v->tape;
     if (array == AMP_TOK_NONE || t->tok[array].type != AMP_JSON_ARRAY || t->tok[array].count == 0)
         return 0;
-    struct amp_span *list = amp_pool_get(arena, t->tok[array].count * sizeof *list);
+    struct amp_span *list = amp_arena_get(arena, t->tok[array].count * sizeof *list);
     if (!list)
         return amp_fail_memory(err);
     uint32_t n = 0;
@@ -258,7 +258,7 @@ static void priority_read(struct amp_view *v, uint32_t object, const char *key)
             v->priority = words[i].number;
 }
 
-static int task_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int task_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     struct amp_body *b = &v->body;
     priority_read(v, v->payload, "priority");
@@ -278,7 +278,7 @@ static int task_finish(struct amp_view *v, struct amp_pool *arena, struct amp_er
                         AMP_SPAN("description"), arena, &b->dispatch.criteria, err);
 }
 
-static int response_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int response_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     struct amp_body *b = &v->body;
     if (amp_fill(v->tape, 0, &response, v, arena, err) < 0)
@@ -309,7 +309,7 @@ static void bare_finish(struct amp_view *v)
         priority_read(v, 0, "new_priority");
 }
 
-static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     if (v->type.n == 0 && !amp_aop_is_2(v->tape))
         v->type = AMP_SPAN(AMP_AOP_NEITHER);

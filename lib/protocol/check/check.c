@@ -72,7 +72,7 @@ const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t mos
     if (cut) /* between two characters */
         while (n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
             n--;
-    char *out = amp_pool_get(c->arena, n * 6 + 8);
+    char *out = amp_arena_get(c->arena, n * 6 + 8);
     if (!out) {
         c->failed = true;
         return "";
@@ -116,7 +116,7 @@ static const char *text_copy(struct amp_check *c, struct amp_span text)
 {
     if (text.n == 0)
         return "";
-    char *out = amp_pool_get(c->arena, text.n + 1);
+    char *out = amp_arena_get(c->arena, text.n + 1);
     if (!out) {
         c->failed = true;
         return "";

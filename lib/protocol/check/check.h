@@ -7,7 +7,7 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "protocol/view/pool.h"
+#include "base/arena.h"
 
 struct amp_kind_row;
 struct amp_spec;
@@ -16,7 +16,7 @@ struct amp_check {
     const struct amp_spec *spec;    /* NULL before the protocol is known */
     const struct amp_kind_row *row; /* of the message's type; NULL: unknown */
     const struct amp_check_options *opt;
-    struct amp_pool *arena;
+    struct amp_arena *arena;
     const char *schema; /* file of the schema of the line; NULL before its check */
     struct amp_finding found[AMP_FINDINGS_MOST];
     unsigned n;

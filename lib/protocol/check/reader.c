@@ -34,7 +34,7 @@ struct known_type {
 
 struct amp_reader {
     struct amp_finder finder;
-    struct amp_pool arena;
+    struct amp_arena arena;
     struct amp_check check;
     struct amp_schema_run *run;
     struct schemas schemas;
@@ -51,7 +51,7 @@ struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct a
         return NULL;
     }
     amp_finder_init(&r->finder, limits, &r->check);
-    amp_pool_init(&r->arena, ARENA_MOST);
+    amp_arena_init(&r->arena, ARENA_MOST);
     return r;
 }
 
@@ -62,7 +62,7 @@ void amp_reader_free(struct amp_reader *r)
     amp_schema_set_free(r->schemas.set);
     amp_schema_run_free(r->run);
     amp_finder_release(&r->finder);
-    amp_pool_release(&r->arena);
+    amp_arena_release(&r->arena);
     free(r);
 }
 
@@ -282,7 +282,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
                          .size = line.n,
                          .payload = AMP_TOK_NONE};
     struct amp_document d;
-    amp_pool_reset(&r->arena);
+    amp_arena_reset(&r->arena);
     amp_check_start(&r->check, &v, opt);
     r->check.arena = &r->arena;
     r->asked = NULL;

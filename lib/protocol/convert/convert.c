@@ -17,7 +17,7 @@
 enum { ARENA_MOST = 256 * 1024 * 1024, EXTRA = 1024 * 1024 };
 
 struct amp_convert {
-    struct amp_pool pool;
+    struct amp_arena arena;
     struct amp_buf first, restored, back, kept, origin;
     struct amp_tape there, again, from; /* of restored, of back, of the origin in the source */
     struct amp_reader *reader;
@@ -58,7 +58,7 @@ struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
     amp_buf_init(&c->back, most);
     amp_buf_init(&c->kept, most);
     amp_buf_init(&c->origin, most);
-    amp_pool_init(&c->pool, ARENA_MOST);
+    amp_arena_init(&c->arena, ARENA_MOST);
     c->reader = amp_reader_new(&l, err);
     l.max_bytes = UINT32_MAX / 2;
     amp_tape_init(&c->there, &l);
@@ -83,7 +83,7 @@ void amp_convert_free(struct amp_convert *c)
     amp_tape_release(&c->there);
     amp_tape_release(&c->again);
     amp_tape_release(&c->from);
-    amp_pool_release(&c->pool);
+    amp_arena_release(&c->arena);
     amp_reader_free(c->reader);
     free(c);
 }
@@ -121,7 +121,7 @@ static char *text_copy(const struct job *j, struct amp_span s)
 {
     static char none[1];
     size_t size = (s.n < 300 ? s.n : 300) + 1;
-    char *p = amp_pool_get(&j->c->pool, size);
+    char *p = amp_arena_get(&j->c->arena, size);
     if (!p)
         return none;
     amp_span_copy(s, p, size);
@@ -247,7 +247,7 @@ static int read_again(struct job *j, struct amp_error *err)
         return 0;
     }
     j->src = s;
-    return amp_cv_read(s, j->v->tape, &j->c->pool, &j->n, err);
+    return amp_cv_read(s, j->v->tape, &j->c->arena, &j->n, err);
 }
 
 static int add_text(struct amp_buf *b, const struct cv_value *v)
@@ -273,7 +273,7 @@ static int envelope_complete(struct job *j, const struct cv_shape *s, struct cv_
     amp_buf_add(&b, head, (size_t)k, NULL);
     for (unsigned i = 0; i < CV_COUNT(parts); i++)
         add_text(&b, &n->v[parts[i]]);
-    struct amp_span id = amp_cv_uuid(amp_buf_span(&b), &j->c->pool);
+    struct amp_span id = amp_cv_uuid(amp_buf_span(&b), &j->c->arena);
     if (!id.p)
         return amp_fail_memory(err);
     n->v[CV_ID] = (struct cv_value){.is = CV_IS_TEXT, .text = id};
@@ -306,7 +306,7 @@ static int write_there(struct job *j, struct amp_error *err)
     struct amp_convert *c = j->c;
     amp_buf_reset(&c->first);
     amp_buf_reset(&c->restored);
-    if (amp_cv_write(j->dst, &j->n, &c->pool, &c->first, err) < 0 ||
+    if (amp_cv_write(j->dst, &j->n, &c->arena, &c->first, err) < 0 ||
         scan_own(&c->there, &c->first, err) < 0)
         return -1;
     if (!j->came.n)
@@ -339,7 +339,7 @@ static int write_back(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
     struct cv_neutral n;
-    if (amp_cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
+    if (amp_cv_read(j->dst, &c->there, &c->arena, &n, err) < 0)
         return -1;
     const struct cv_value *to = &n.v[CV_TO];
     j->names_to = to->is == CV_IS_TEXT && amp_span_eq(to->text, j->n.v[CV_TO].text);
@@ -353,7 +353,7 @@ static int write_back(struct job *j, struct amp_error *err)
         return -1;
     n.v[CV_ORIGIN] = (struct cv_value){.is = j->came.n ? CV_IS_RAW : CV_ABSENT, .text = j->came};
     amp_buf_reset(&c->back);
-    if (amp_cv_write(j->src, &n, &c->pool, &c->back, err) < 0)
+    if (amp_cv_write(j->src, &n, &c->arena, &c->back, err) < 0)
         return -1;
     return scan_own(&c->again, &c->back, err);
 }
@@ -366,7 +366,7 @@ static int check_shape(struct job *j, bool *shows, struct amp_error *err)
     *shows = false;
     if (!seen)
         return 0;
-    if (amp_cv_read(seen, &j->c->there, &j->c->pool, &n, err) < 0)
+    if (amp_cv_read(seen, &j->c->there, &j->c->arena, &n, err) < 0)
         return -1;
     const struct cv_shape *back = amp_cv_shape_for(j->v->protocol, seen->kind, &n);
     *shows = back && back->rows == j->src->rows;
@@ -461,7 +461,7 @@ static enum amp_convert_result job_run(struct job *j, const char *const *pairs, 
     if (!j->src)
         return refuse(j, "no other protocol has a message like this one of %.60s",
                       amp_protocol_name(j->v->protocol));
-    if (amp_cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
+    if (amp_cv_read(j->src, j->v->tape, &c->arena, &j->n, err) < 0)
         return AMP_CONVERT_FAILED;
     /* The one recipient may be in an outer object, or in a list that no row reads. */
     const struct cv_shapes *own = amp_cv_shapes_of(j->v->protocol);
@@ -502,7 +502,7 @@ enum amp_convert_result amp_convert_message(struct amp_convert *c, const struct 
     struct job j = {.c = c, .v = v, .to = to, .fn = fn, .ctx = ctx};
     if (v->protocol == to)
         return AMP_CONVERT_SAME;
-    amp_pool_reset(&c->pool);
+    amp_arena_reset(&c->arena);
     size_t before = out->len;
     enum amp_convert_result got = job_run(&j, fill_pairs, out, err);
     if (got != AMP_CONVERT_DONE)

@@ -5,17 +5,17 @@
 #ifndef PROTOCOL_CONVERT_H
 #define PROTOCOL_CONVERT_H
 
+#include "base/arena.h"
 #include "protocol/convert/shape.h"
-#include "protocol/view/pool.h"
 
 /* Before the origin on the last line of a note. */
 #define CV_ORIGIN_MARK "x_amp_origin "
 
 /* Reads all rows that the message has. -1: out of memory. */
-int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
+int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_arena *arena,
                 struct cv_neutral *n, struct amp_error *err);
 /* Appends one object. */
-int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
+int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_arena *arena,
                  struct amp_buf *out, struct amp_error *err);
 
 struct cv_keeping {
@@ -34,13 +34,13 @@ int amp_cv_restore(const struct amp_tape *t, const struct amp_tape *origin, stru
                    struct amp_error *err);
 
 /* Ids and times that are derived from a text (derive.c). A text that has the form already is
- * returned; other results are in the pool, and empty with a NULL pointer if out of memory. */
-struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool);
-struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool);
-struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool);
+ * returned; other results are in the arena, and empty with a NULL pointer if out of memory. */
+struct amp_span amp_cv_uuid(struct amp_span text, struct amp_arena *arena);
+struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_arena *arena);
+struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_arena *arena);
 struct amp_span amp_cv_msg_id(struct amp_span type, struct amp_span task, struct amp_span id,
-                              int64_t ms, struct amp_pool *pool);
+                              int64_t ms, struct amp_arena *arena);
 /* A text that is not a time, and any text if out of memory, is returned unchanged. */
-struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_time_z(struct amp_span text, struct amp_arena *arena);
 
 #endif

@@ -29,11 +29,11 @@ static uint64_t text_digest(struct amp_span s, uint64_t seed)
     return mix(h);
 }
 
-__attribute__((format(printf, 2, 3))) static struct amp_span span_print(struct amp_pool *pool,
+__attribute__((format(printf, 2, 3))) static struct amp_span span_print(struct amp_arena *arena,
                                                                         const char *fmt, ...)
 {
     enum { MOST = 256 };
-    char *p = amp_pool_get(pool, MOST);
+    char *p = amp_arena_get(arena, MOST);
     if (!p)
         return (struct amp_span){NULL, 0};
     __builtin_va_list ap;
@@ -57,25 +57,25 @@ static bool has_form(struct amp_span s, const char *form)
     return true;
 }
 
-struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_uuid(struct amp_span text, struct amp_arena *arena)
 {
     if (has_form(text, "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx") && memchr("89abAB", text.p[19], 6))
         return text;
     uint64_t a = text_digest(text, 1), b = text_digest(text, 2);
-    return span_print(pool, "%08" PRIx32 "-%04x-4%03x-%x%03x-%012" PRIx64, (uint32_t)(a >> 32),
+    return span_print(arena, "%08" PRIx32 "-%04x-4%03x-%x%03x-%012" PRIx64, (uint32_t)(a >> 32),
                       (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
                       (unsigned)(8 + (b >> 62)), (unsigned)(b >> 48 & 0xfff),
                       b & UINT64_C(0xffffffffffff));
 }
 
-struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_arena *arena)
 {
     if (has_form(text, "T-9999-999"))
         return text;
     if (has_form(text, "TASK-9999-01-01-999"))
-        return span_print(pool, "T-%.4s-%.3s", text.p + 5, text.p + 16);
+        return span_print(arena, "T-%.4s-%.3s", text.p + 5, text.p + 16);
     unsigned k = (unsigned)(text_digest(text, 3) % 10000000);
-    return span_print(pool, "T-%04u-%03u", k / 1000, k % 1000);
+    return span_print(arena, "T-%04u-%03u", k / 1000, k % 1000);
 }
 
 static bool is_task_aof(struct amp_span text)
@@ -91,19 +91,19 @@ static bool is_task_aof(struct amp_span text)
                                           isdigit((unsigned char)text.p[i + 5])));
 }
 
-struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_arena *arena)
 {
     if (is_task_aof(text))
         return text;
     if (has_form(text, "T-9999-999"))
-        return span_print(pool, "TASK-%.4s-01-01-%.3s", text.p + 2, text.p + 7);
+        return span_print(arena, "TASK-%.4s-01-01-%.3s", text.p + 2, text.p + 7);
     unsigned k = (unsigned)(text_digest(text, 4) % 100000000);
-    return span_print(pool, "TASK-%04u-%02u-%02u-%03u", k / 10000 % 10000, k / 800 % 12 + 1,
+    return span_print(arena, "TASK-%04u-%02u-%02u-%03u", k / 10000 % 10000, k / 800 % 12 + 1,
                       k % 28 + 1, k / 28 % 1000);
 }
 
 struct amp_span amp_cv_msg_id(struct amp_span type, struct amp_span task, struct amp_span id,
-                              int64_t ms, struct amp_pool *pool)
+                              int64_t ms, struct amp_arena *arena)
 {
     size_t most = type.n + task.n + 2;
     if (id.n > most && id.n <= 200 && memcmp(id.p, type.p, type.n) == 0 && id.p[type.n] == '-' &&
@@ -114,16 +114,16 @@ struct amp_span amp_cv_msg_id(struct amp_span type, struct amp_span task, struct
         if (i == id.n)
             return id;
     }
-    return span_print(pool, "%.*s-%.*s-%" PRIu64 "%06u", (int)type.n, type.p, (int)task.n, task.p,
+    return span_print(arena, "%.*s-%.*s-%" PRIu64 "%06u", (int)type.n, type.p, (int)task.n, task.p,
                       ms > 0 ? (uint64_t)ms : 0, (unsigned)(text_digest(id, 5) % 1000000));
 }
 
-struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_time_z(struct amp_span text, struct amp_arena *arena)
 {
     int64_t ms;
     if (text.n > 0 && text.p[text.n - 1] == 'Z' && memchr(text.p, 'T', text.n))
         return text;
-    char *p = amp_pool_get(pool, AMP_TIME_MAX);
+    char *p = amp_arena_get(arena, AMP_TIME_MAX);
     if (!p || !amp_time_parse(text, &ms))
         return text;
     amp_time_format(ms, p);

@@ -65,7 +65,7 @@ const struct cv_shape *amp_cv_shape_back(enum amp_protocol p, unsigned kind,
 
 struct reading {
     const struct amp_tape *t;
-    struct amp_pool *pool;
+    struct amp_arena *arena;
     struct cv_neutral *n;
     struct amp_error *err;
 };
@@ -86,7 +86,7 @@ static int read_texts(struct reading *r, uint32_t tok, const char *key, struct c
 {
     const struct amp_tape *t = r->t;
     uint32_t count = t->tok[tok].count, n = 0;
-    struct amp_span *list = amp_pool_get(r->pool, (count ? count : 1) * sizeof *list);
+    struct amp_span *list = amp_arena_get(r->arena, (count ? count : 1) * sizeof *list);
     if (!list)
         return amp_fail_memory(r->err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
@@ -96,7 +96,7 @@ static int read_texts(struct reading *r, uint32_t tok, const char *key, struct c
                                                    : AMP_TOK_NONE;
         if (at == AMP_TOK_NONE || t->tok[at].type != AMP_JSON_STRING)
             continue;
-        if (amp_fill_text(t, at, r->pool, &list[n++], r->err) < 0)
+        if (amp_fill_text(t, at, r->arena, &list[n++], r->err) < 0)
             return -1;
     }
     *v = (struct cv_value){.is = CV_IS_LIST, .list = list, .n = n};
@@ -108,7 +108,7 @@ static int read_lines(struct reading *r, struct amp_span text, struct cv_value *
     uint32_t n = 1;
     for (size_t i = 0; i < text.n; i++)
         n += text.p[i] == '\n';
-    struct amp_span *list = amp_pool_get(r->pool, n * sizeof *list);
+    struct amp_span *list = amp_arena_get(r->arena, n * sizeof *list);
     if (!list)
         return amp_fail_memory(r->err);
     n = 0;
@@ -199,7 +199,7 @@ static int read_retries(struct reading *r, uint32_t tok, struct cv_value *v)
     int64_t k;
     if (!amp_tok_int(r->t, tok, &k) || k == INT64_MAX)
         return 0;
-    char *p = amp_pool_get(r->pool, DIGITS);
+    char *p = amp_arena_get(r->arena, DIGITS);
     if (!p)
         return amp_fail_memory(r->err);
     snprintf(p, DIGITS, "%" PRId64, k + 1);
@@ -214,7 +214,7 @@ static int read_ttl(struct reading *r, uint32_t tok, struct cv_value *v)
     if (!amp_tok_int(r->t, tok, &k) || time->is != CV_IS_TEXT || !amp_time_parse(time->text, &ms) ||
         k < 0 || k > INT64_C(1000000000000000) || ms > INT64_C(200000000000000) - k)
         return 0;
-    char *p = amp_pool_get(r->pool, AMP_TIME_MAX);
+    char *p = amp_arena_get(r->arena, AMP_TIME_MAX);
     if (!p)
         return amp_fail_memory(r->err);
     amp_time_format(ms + k, p);
@@ -242,7 +242,7 @@ static int read_string(struct reading *r, const struct cv_row *row, uint32_t tok
                        struct cv_value *v)
 {
     struct amp_span text;
-    if (amp_fill_text(r->t, tok, r->pool, &text, r->err) < 0)
+    if (amp_fill_text(r->t, tok, r->arena, &text, r->err) < 0)
         return -1;
     switch (row->as) {
     case AS_WORD:
@@ -306,10 +306,10 @@ static int read_value(struct reading *r, const struct cv_row *row, uint32_t tok,
     }
 }
 
-int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
+int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_arena *arena,
                 struct cv_neutral *n, struct amp_error *err)
 {
-    struct reading r = {t, pool, n, err};
+    struct reading r = {t, arena, n, err};
     *n = (struct cv_neutral){0};
     for (unsigned i = 0; i < s->n_rows; i++) {
         const struct cv_row *row = &s->rows[i];

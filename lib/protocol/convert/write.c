@@ -66,7 +66,7 @@ static struct amp_span text_cut(struct amp_span s, unsigned most)
 
 /* Sets *out to a value as one text, one line for each item of a list. False: it has no text, or out
  * of memory. */
-static bool text_joined(const struct cv_value *v, struct amp_pool *pool, struct amp_span *out)
+static bool text_joined(const struct cv_value *v, struct amp_arena *arena, struct amp_span *out)
 {
     if (v->is == CV_IS_TEXT) {
         *out = v->text;
@@ -81,7 +81,7 @@ static bool text_joined(const struct cv_value *v, struct amp_pool *pool, struct 
     size_t n = 0;
     for (uint32_t i = 0; i < v->n; i++)
         n += v->list[i].n + 1;
-    char *p = amp_pool_get(pool, n);
+    char *p = amp_arena_get(arena, n);
     if (!p)
         return false;
     *out = (struct amp_span){p, n - 1};
@@ -166,17 +166,17 @@ static void put_list(struct amp_jw *w, const struct cv_row *row, const struct cv
 
 /* The value's lines, and the origin behind its mark as the last line. */
 static bool put_note(struct amp_jw *w, const struct cv_value *v, const struct cv_neutral *n,
-                     struct amp_pool *pool)
+                     struct amp_arena *arena)
 {
     struct amp_span text = {"", 0}, origin = n->v[CV_ORIGIN].text;
     if (n->v[CV_ORIGIN].is != CV_IS_RAW) {
-        bool have = text_joined(v, pool, &text);
+        bool have = text_joined(v, arena, &text);
         if (have)
             amp_jw_str(w, text);
         return have;
     }
     AMP_BUF struct amp_buf note = {0};
-    text_joined(v, pool, &text);
+    text_joined(v, arena, &text);
     amp_buf_init(&note, w->out->max);
     if (amp_buf_add(&note, text.p, text.n, &w->err) < 0 ||
         amp_buf_fmt(&note, &w->err, "%s" CV_ORIGIN_MARK "%.*s", text.n > 0 ? "\n" : "",
@@ -195,7 +195,7 @@ static bool is_role(struct amp_span s)
 /* A text in the row's form; without an address if it has none. */
 static struct amp_span text_form(const struct cv_shape *s, const struct cv_row *row,
                                  struct amp_span text, const struct cv_neutral *n,
-                                 struct amp_pool *pool)
+                                 struct amp_arena *arena)
 {
     static const struct amp_span none;
     switch (row->as) {
@@ -205,21 +205,21 @@ static struct amp_span text_form(const struct cv_shape *s, const struct cv_row *
     case AS_TIME:
         return text;
     case AS_TIME_Z:
-        return amp_cv_time_z(text, pool);
+        return amp_cv_time_z(text, arena);
     case AS_WORD:
     case AS_NUMBERED: {
         const char *own = word_own(row, text, n);
         return own ? amp_span_str(own) : none;
     }
     case AS_UUID:
-        return amp_cv_uuid(text, pool);
+        return amp_cv_uuid(text, arena);
     case AS_TASK_AMP:
-        return amp_cv_task_amp(text, pool);
+        return amp_cv_task_amp(text, arena);
     case AS_TASK_AOF:
-        return amp_cv_task_aof(text, pool);
+        return amp_cv_task_aof(text, arena);
     case AS_MSG_ID:
         return amp_cv_msg_id((struct amp_span){s->type, strcspn(s->type, "/")},
-                             amp_cv_task_amp(task_of(n), pool), text, time_ms(n), pool);
+                             amp_cv_task_amp(task_of(n), arena), text, time_ms(n), arena);
     case AS_ROLE:
         return is_role(text) || (row->field == CV_FROM && amp_span_is(text, "system")) ? text
                                                                                        : none;
@@ -229,9 +229,9 @@ static struct amp_span text_form(const struct cv_shape *s, const struct cv_row *
 }
 
 static bool put_text(struct amp_jw *w, const struct cv_shape *s, const struct cv_row *row,
-                     struct amp_span text, const struct cv_neutral *n, struct amp_pool *pool)
+                     struct amp_span text, const struct cv_neutral *n, struct amp_arena *arena)
 {
-    struct amp_span form = text_form(s, row, text, n, pool);
+    struct amp_span form = text_form(s, row, text, n, arena);
     if (!form.p)
         return false;
     if (row->as == AS_NUMBERED)
@@ -270,16 +270,16 @@ static bool put_number(struct amp_jw *w, const struct cv_row *row, const struct 
 
 /* AMP's work consists of subtasks; work of another protocol is one subtask. */
 static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct cv_neutral *n,
-                        struct amp_pool *pool)
+                        struct amp_arena *arena)
 {
     char id[80];
-    struct amp_span task = amp_cv_task_amp(task_of(n), pool), text = {"", 0};
+    struct amp_span task = amp_cv_task_amp(task_of(n), arena), text = {"", 0};
     snprintf(id, sizeof id, "%.*s-S1", (int)task.n, task.p);
     if (row->as == AS_SUBTASK) {
         amp_jw_str(w, amp_span_str(id));
         return;
     }
-    text_joined(value_of(row, n), pool, &text);
+    text_joined(value_of(row, n), arena, &text);
     amp_jw_open(w, '[');
     amp_jw_open(w, '{');
     amp_jw_member_str(w, "subtask_id", amp_span_str(id));
@@ -291,11 +291,11 @@ static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct
 
 /* A deadline; if absent, a day after the time. */
 static bool put_due(struct amp_jw *w, const struct cv_value *v, const struct cv_neutral *n,
-                    struct amp_pool *pool)
+                    struct amp_arena *arena)
 {
     char due[AMP_TIME_MAX];
     if (v->is == CV_IS_TEXT) {
-        amp_jw_str(w, amp_cv_time_z(v->text, pool));
+        amp_jw_str(w, amp_cv_time_z(v->text, arena));
         return true;
     }
     if (time_ms(n) == 0)
@@ -317,7 +317,7 @@ static bool put_raw(struct amp_jw *w, const struct cv_value *v)
 }
 
 static bool put_value(struct amp_jw *w, const struct cv_shape *s, const struct cv_row *row,
-                      const struct cv_neutral *n, struct amp_pool *pool)
+                      const struct cv_neutral *n, struct amp_arena *arena)
 {
     static const struct cv_value none = {.is = CV_IS_LIST};
     const struct cv_value *v = value_of(row, n);
@@ -330,12 +330,12 @@ static bool put_value(struct amp_jw *w, const struct cv_shape *s, const struct c
     case AS_TTL:
         return put_number(w, row, v, n);
     case AS_NOTE:
-        return put_note(w, v, n, pool);
+        return put_note(w, v, n, arena);
     case AS_DUE_Z:
-        return put_due(w, v, n, pool);
+        return put_due(w, v, n, arena);
     case AS_SUBTASKS:
     case AS_SUBTASK:
-        put_subtask(w, row, n, pool);
+        put_subtask(w, row, n, arena);
         return true;
     case AS_RAW:
         return put_raw(w, v);
@@ -353,17 +353,17 @@ static bool put_value(struct amp_jw *w, const struct cv_shape *s, const struct c
         put_list(w, row, v, n);
         return true;
     default:
-        return text_joined(v, pool, &text) && put_text(w, s, row, text, n, pool);
+        return text_joined(v, arena, &text) && put_text(w, s, row, text, n, arena);
     }
 }
 
 /* Appends the JSON of one row's value. 1: written; 0: there is nothing to write; -1: failure. */
 static int put_row(const struct cv_shape *s, const struct cv_row *row, const struct cv_neutral *n,
-                   struct amp_pool *pool, struct amp_buf *out, struct amp_error *err)
+                   struct amp_arena *arena, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
     amp_jw_init(&w, out);
-    bool put = put_value(&w, s, row, n, pool);
+    bool put = put_value(&w, s, row, n, arena);
     if (!put && row->literal) {
         amp_jw_raw(&w, amp_span_str(row->literal));
         put = true;
@@ -423,7 +423,7 @@ static int path_enter(struct path *open, const struct path *to, struct amp_buf *
     return member_open(out, to->part[to->n - 1], err);
 }
 
-int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
+int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_arena *arena,
                  struct amp_buf *out, struct amp_error *err)
 {
     struct path open = {.n = 0};
@@ -443,7 +443,7 @@ int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct am
                 amp_buf_fmt(&value, err, "%zu", payload ? out->len - payload : 0) < 0)
                 return -1;
         } else {
-            int put = put_row(s, row, n, pool, &value, err);
+            int put = put_row(s, row, n, arena, &value, err);
             if (put < 0)
                 return -1;
             if (put == 0)

@@ -128,7 +128,7 @@ static void failure_finish(struct amp_body *b)
             b->result.failure, b->result.blockers.n > 0 ? b->result.blockers.v[0] : none));
 }
 
-static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     if (v->type.n == 0)
         record_finish(v);

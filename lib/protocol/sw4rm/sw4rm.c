@@ -50,12 +50,12 @@ static enum amp_detected object_detect(const struct amp_tape *t, uint32_t object
 }
 
 /* Sets the recipient that a payload names, unless the outer object has one. */
-static int recipient_set(struct amp_view *v, struct amp_span to, struct amp_pool *arena,
+static int recipient_set(struct amp_view *v, struct amp_span to, struct amp_arena *arena,
                          struct amp_error *err)
 {
     if (v->n_to > 0 || to.n == 0)
         return 0;
-    v->to = amp_pool_get(arena, sizeof *v->to);
+    v->to = amp_arena_get(arena, sizeof *v->to);
     if (!v->to)
         return amp_fail_memory(err);
     *v->to = to;
@@ -64,7 +64,7 @@ static int recipient_set(struct amp_view *v, struct amp_span to, struct amp_pool
 }
 
 /* The recipient and the priority of a scheduler's command. */
-static int command_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int command_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     struct amp_span agent = {NULL, 0};
     uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("priority"));
@@ -92,7 +92,7 @@ static void bare_finish(struct amp_view *v)
 }
 
 /* The call_id of a call without one is the id of its message; amp_assigned_line writes it. */
-static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
 {
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
     int64_t ms;

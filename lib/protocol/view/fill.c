@@ -15,7 +15,7 @@
 
 const struct amp_fill_table amp_fill_nothing = {NULL, 0, 0};
 
-int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
+int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
                   struct amp_span *out, struct amp_error *err)
 {
     if (!(t->tok[tok].flags & AMP_TOK_ESCAPED)) {
@@ -26,7 +26,7 @@ int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena
     enum { SLACK = 16 };
     size_t room = (size_t)t->tok[tok].len + SLACK;
     struct amp_buf over = {.cap = room, .max = room};
-    over.data = amp_pool_get(arena, room + 1);
+    over.data = amp_arena_get(arena, room + 1);
     if (!over.data)
         return amp_fail_memory(err);
     return amp_tok_text(t, tok, &over, out, err);
@@ -34,11 +34,11 @@ int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena
 
 /* The first `most` texts among the values from `at` to `end`. */
 static int fill_strings(const struct amp_tape *t, uint32_t at, uint32_t end, uint32_t most,
-                        struct amp_pool *arena, struct amp_span **out, uint32_t *n,
+                        struct amp_arena *arena, struct amp_span **out, uint32_t *n,
                         struct amp_error *err)
 {
     uint32_t have = 0;
-    struct amp_span *v = most ? amp_pool_get(arena, most * sizeof *v) : NULL;
+    struct amp_span *v = most ? amp_arena_get(arena, most * sizeof *v) : NULL;
     if (most && !v)
         return amp_fail_memory(err);
     for (uint32_t i = at; i < end && have < most; i = t->tok[i].next) {
@@ -53,7 +53,7 @@ static int fill_strings(const struct amp_tape *t, uint32_t at, uint32_t end, uin
     return 0;
 }
 
-static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
+static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
                       struct amp_spans *out, struct amp_error *err)
 {
     struct amp_span *v;
@@ -64,7 +64,7 @@ static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_pool *a
     return 0;
 }
 
-static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
+static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
                       struct amp_span **out, uint32_t *count, struct amp_error *err)
 {
     bool array = t->tok[tok].type == AMP_JSON_ARRAY;
@@ -80,11 +80,11 @@ static enum amp_tri tri_of(const struct amp_tok *tok)
     return tok->type == AMP_JSON_FALSE ? AMP_TRI_FALSE : AMP_TRI_NULL;
 }
 
-static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
+static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
                      const enum amp_tri **out, uint32_t *count, struct amp_error *err)
 {
     uint32_t n = t->tok[tok].count, have = 0;
-    enum amp_tri *v = n ? amp_pool_get(arena, n * sizeof *v) : NULL;
+    enum amp_tri *v = n ? amp_arena_get(arena, n * sizeof *v) : NULL;
     if (n && !v)
         return amp_fail_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next)
@@ -95,11 +95,11 @@ static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_pool *ar
 }
 
 static int fill_list(const struct amp_tape *t, uint32_t tok, const struct amp_fill_table *table,
-                     struct amp_pool *arena, const void **out, uint32_t *count,
+                     struct amp_arena *arena, const void **out, uint32_t *count,
                      struct amp_error *err)
 {
     uint32_t n = t->tok[tok].count, have = 0;
-    char *v = n ? amp_pool_get(arena, n * table->size) : NULL;
+    char *v = n ? amp_arena_get(arena, n * table->size) : NULL;
     if (n && !v)
         return amp_fail_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
@@ -114,7 +114,7 @@ static int fill_list(const struct amp_tape *t, uint32_t tok, const struct amp_fi
     return 0;
 }
 
-static bool fill_word(const struct amp_tape *t, uint32_t tok, const struct amp_words *words,
+static bool fill_word(const struct amp_tape *t, uint32_t tok, const struct amp_word_list *words,
                       void *place)
 {
     for (unsigned i = 0; i < words->n; i++)
@@ -165,7 +165,7 @@ static bool fill_duration(const struct amp_tape *t, uint32_t tok, void *place)
 
 /* 1: filled; 0: the value has another type; -1: failure. */
 static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
-                       void *place, struct amp_pool *arena, struct amp_error *err)
+                       void *place, struct amp_arena *arena, struct amp_error *err)
 {
     uint8_t type = t->tok[tok].type;
     struct amp_span text;
@@ -234,7 +234,7 @@ static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_
 }
 
 static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
-                    char *target, struct amp_pool *arena, struct amp_error *err)
+                    char *target, struct amp_arena *arena, struct amp_error *err)
 {
     char *place = target + row->at, *also = target + row->also;
     bool array = t->tok[tok].type == AMP_JSON_ARRAY;
@@ -279,13 +279,14 @@ struct amp_fill_plan {
     uint8_t row[PLAN_ROWS];
 };
 
-static struct amp_fill_plan *plan_slot(struct amp_pool *a, const struct amp_fill_table *table,
+static struct amp_fill_plan *plan_slot(struct amp_arena *a, const struct amp_fill_table *table,
                                        uint16_t shape)
 {
-    if (!a->plans && !(a->plans = calloc(PLANS, sizeof *a->plans)))
+    struct amp_fill_plan *plans = a->kept;
+    if (!plans && !(a->kept = plans = calloc(PLANS, sizeof *plans)))
         return NULL; /* plans are optional */
     uint64_t mixed = ((uint64_t)(uintptr_t)table + shape) * UINT64_C(0x9e3779b97f4a7c15);
-    return &a->plans[mixed >> 40 & (PLANS - 1)];
+    return &plans[mixed >> 40 & (PLANS - 1)];
 }
 
 static uint8_t member_find(const struct members *m, struct amp_span name)
@@ -323,7 +324,7 @@ static void make_plan(struct amp_fill_plan *p, struct members *m,
 
 /* Lists the members in m and finds or makes the plan for them; *own is used if there is no slot for
  * it. NULL: the object is large, or a name has escapes. */
-static const struct amp_fill_plan *plan_of(struct amp_pool *a, const struct amp_fill_table *table,
+static const struct amp_fill_plan *plan_of(struct amp_arena *a, const struct amp_fill_table *table,
                                            uint32_t object, struct members *m,
                                            struct amp_fill_plan *own)
 {
@@ -361,7 +362,7 @@ static uint32_t pointer_follow(const struct amp_tape *t, uint32_t key, struct am
 }
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
-             void *target, struct amp_pool *arena, struct amp_error *err)
+             void *target, struct amp_arena *arena, struct amp_error *err)
 {
     if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT || table->n == 0)
         return 0;

@@ -7,7 +7,7 @@
 
 #include <amp/json/tape.h>
 
-#include "protocol/view/pool.h"
+#include "base/arena.h"
 
 enum amp_fill_as {
     AMP_AS_TEXT,     /* struct amp_span, decoded */
@@ -30,14 +30,14 @@ enum amp_fill_as {
     AMP_AS_TOKEN,    /* uint32_t: the token of any value */
 };
 
-struct amp_words {
+struct amp_word_list {
     const char *const *word;
     unsigned n;
 };
 
 /* The words of the enums in words.h: amp_words_risk, … */
 #define AMP_WORDS_LIST(X) X(risk) X(completion) X(verdict) X(level) X(do) X(stage)
-#define X(list)           extern const struct amp_words amp_words_##list;
+#define X(list)           extern const struct amp_word_list amp_words_##list;
 AMP_WORDS_LIST(X)
 #undef X
 
@@ -49,7 +49,7 @@ struct amp_fill_row {
     enum amp_fill_as as;
     uint16_t at;    /* offset of the place in the struct */
     uint16_t also;  /* offset of a bool for "present" (scalars) or of the count; 0: none */
-    const void *of; /* struct amp_words or struct amp_fill_table */
+    const void *of; /* struct amp_word_list or struct amp_fill_table */
 };
 
 #define AMP_AT(pointer)                                                                            \
@@ -77,10 +77,10 @@ struct amp_fill_table {
 extern const struct amp_fill_table amp_fill_nothing;
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
-             void *target, struct amp_pool *arena, struct amp_error *err);
+             void *target, struct amp_arena *arena, struct amp_error *err);
 
 /* A string's decoded text; in the arena only if it was escaped. */
-int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
+int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
                   struct amp_span *out, struct amp_error *err);
 
 #endif

@@ -18,7 +18,7 @@ static const char *const stage_names[] = {AMP_STAGE_LIST(X)};
 static const char *const protocol_names[] = {"", AMP_PROTOCOL_LIST(X)};
 #undef X
 
-#define X(list) const struct amp_words amp_words_##list = {list##_names, COUNT(list##_names)};
+#define X(list) const struct amp_word_list amp_words_##list = {list##_names, COUNT(list##_names)};
 AMP_WORDS_LIST(X)
 #undef X
 

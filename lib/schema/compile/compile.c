@@ -12,6 +12,8 @@
 #include "schema/compile/compiler.h"
 #include "schema/format/pattern.h"
 
+enum { ARENA_MOST = 256 << 20 };
+
 void *amp_compile_get(struct amp_compiler *c, size_t size)
 {
     void *p = amp_arena_get(&c->program->arena, size);
@@ -353,6 +355,7 @@ static void program_init(struct amp_program *p)
 {
     static atomic_uint_least64_t ids;
     *p = (struct amp_program){.id = atomic_fetch_add(&ids, 1) + 1};
+    amp_arena_init(&p->arena, ARENA_MOST);
     p->uri_index.arena = p->anchor_index.arena = &p->arena;
 }
 

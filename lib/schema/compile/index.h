@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schema/arena.h"
+#include "base/arena.h"
 #include "json/hash.h"
 
 struct amp_hash_index {

@@ -8,7 +8,7 @@
 
 #include <amp/schema/schema.h>
 
-#include "schema/arena.h"
+#include "base/arena.h"
 #include "schema/compile/rules.h"
 
 struct amp_schema_document;

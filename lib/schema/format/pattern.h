@@ -3,7 +3,7 @@
 #ifndef SCHEMA_PATTERN_H
 #define SCHEMA_PATTERN_H
 
-#include "schema/arena.h"
+#include "base/arena.h"
 
 struct amp_matcher; /* working memory of one checker */
 

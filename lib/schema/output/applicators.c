@@ -88,7 +88,7 @@ static bool walk_all_of(const struct step *s)
 /* anyOf and oneOf: the keyword's own unit is before those of its branches. */
 static bool walk_choice(const struct step *s)
 {
-    struct amp_units *u = &s->w->units;
+    struct amp_output_units *u = &s->w->units;
     uint32_t first = u->n;
     bool one = strcmp(s->key->name, "oneOf") == 0;
     const struct amp_node_list *l = one ? &s->n->place->one : &s->n->place->any;

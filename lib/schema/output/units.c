@@ -12,15 +12,15 @@
 
 enum { UNITS_MOST = 10000, TEXTS_MOST = 64 << 20, FULL_AT = 16 << 20, POINTER_MOST = 1 << 20 };
 
-void amp_units_init(struct amp_units *u)
+void amp_units_init(struct amp_output_units *u)
 {
-    *u = (struct amp_units){.n = 0};
+    *u = (struct amp_output_units){.n = 0};
     amp_buf_init(&u->texts, TEXTS_MOST);
     amp_buf_init(&u->keyword, POINTER_MOST);
     amp_buf_init(&u->instance, POINTER_MOST);
 }
 
-void amp_units_release(struct amp_units *u)
+void amp_units_release(struct amp_output_units *u)
 {
     free(u->v);
     amp_buf_release(&u->texts);
@@ -83,12 +83,12 @@ static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const s
 }
 
 /* The texts from `at` to their end. */
-static struct amp_unit_text text_since(const struct amp_units *u, size_t at)
+static struct amp_unit_text text_since(const struct amp_output_units *u, size_t at)
 {
     return (struct amp_unit_text){(uint32_t)at, (uint32_t)(u->texts.len - at)};
 }
 
-int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
+int amp_units_add(struct amp_output_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
                   const struct amp_node *n, const char *keyword, struct amp_span content,
                   struct amp_error *err)
 {
@@ -122,7 +122,7 @@ int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp
     return 0;
 }
 
-void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind)
+void amp_units_drop(struct amp_output_units *u, uint32_t from, enum amp_unit_kind kind)
 {
     uint32_t to = from;
     for (uint32_t i = from; i < u->n; i++)
@@ -133,12 +133,12 @@ void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind)
     u->texts.len = last ? last->content.at + last->content.n : 0;
 }
 
-static struct amp_span text_span(const struct amp_units *u, struct amp_unit_text text)
+static struct amp_span text_span(const struct amp_output_units *u, struct amp_unit_text text)
 {
     return (struct amp_span){text.n ? u->texts.data + text.at : "", text.n};
 }
 
-static void unit_open(const struct amp_units *u, const struct amp_unit *v, bool valid,
+static void unit_open(const struct amp_output_units *u, const struct amp_unit *v, bool valid,
                       struct amp_jw *w)
 {
     amp_jw_open(w, '{');
@@ -153,7 +153,7 @@ static void unit_open(const struct amp_units *u, const struct amp_unit *v, bool 
     }
 }
 
-int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
+int amp_units_write(const struct amp_output_units *u, bool valid, enum amp_output form,
                     struct amp_buf *out, struct amp_error *err)
 {
     size_t before = out->len;

@@ -23,7 +23,7 @@ struct amp_unit {
     struct amp_unit_text content;  /* the error's sentence, or the annotation as JSON */
 };
 
-struct amp_units {
+struct amp_output_units {
     struct amp_unit *v;
     uint32_t n;
     size_t cap;
@@ -32,17 +32,17 @@ struct amp_units {
     struct amp_buf keyword, instance; /* the walk's position, as pointers */
 };
 
-void amp_units_init(struct amp_units *u);
-void amp_units_release(struct amp_units *u);
+void amp_units_init(struct amp_output_units *u);
+void amp_units_release(struct amp_output_units *u);
 /* Adds a unit at the walk's position, or below it at the keyword, which may be NULL. Past the
  * limits it adds none and sets `truncated`. */
-int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
+int amp_units_add(struct amp_output_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
                   const struct amp_node *n, const char *keyword, struct amp_span content,
                   struct amp_error *err);
 /* Removes the units of a kind from an index on. */
-void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind);
+void amp_units_drop(struct amp_output_units *u, uint32_t from, enum amp_unit_kind kind);
 /* Appends the list as one JSON object; on failure out is unchanged. */
-int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
+int amp_units_write(const struct amp_output_units *u, bool valid, enum amp_output form,
                     struct amp_buf *out, struct amp_error *err);
 
 /* Appends a step to a pointer; returns the value for amp_pointer_pop. */

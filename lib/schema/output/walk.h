@@ -10,7 +10,7 @@ struct amp_output_walk {
     const struct amp_schema *s;
     struct amp_schema_run *r;
     struct amp_error *err;
-    struct amp_units units;
+    struct amp_output_units units;
     uint32_t depth;
 };
 

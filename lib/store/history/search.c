@@ -30,7 +30,7 @@ struct amp_store_search {
     struct amp_pos start; /* of the segment */
     struct amp_pos pos;   /* of the next piece in memory */
     struct amp_term_file file;
-    struct amp_terms mem;
+    struct amp_postings mem;
     uint64_t mem_from;
     uint32_t *heap;
     size_t n_heap, cap_heap;
@@ -109,7 +109,7 @@ static int terms_grow(struct amp_store_search *q, struct amp_error *err)
 static int part_find(struct amp_store_search *q, uint32_t h)
 {
     if (q->part == PART_MEMORY) {
-        size_t i = amp_terms_first(q->mem.v, q->mem.n, h);
+        size_t i = amp_postings_first(q->mem.v, q->mem.n, h);
         for (; i < q->mem.n && q->mem.v[i].h == h; i++)
             if (heap_add(q, q->mem.v[i].off) < 0)
                 return -1;
@@ -231,7 +231,7 @@ static int part_next(struct amp_store_search *q, struct amp_error *err)
             return -1;
     }
     if (q->pos.off > before) {
-        if (amp_terms_sort(&q->mem, err) < 0)
+        if (amp_postings_sort(&q->mem, err) < 0)
             return -1;
         return part_begin(q, PART_MEMORY) < 0 ? -1 : 1;
     }
@@ -341,7 +341,7 @@ int amp_store_search_open(struct amp_store *s, const char *newest, struct amp_st
     q->done = to.n == 0;
     if (newest)
         snprintf(q->newest, sizeof q->newest, "%s", newest);
-    amp_terms_init(&q->mem);
+    amp_postings_init(&q->mem);
     *out = q;
     return 0;
 }
@@ -351,7 +351,7 @@ void amp_store_search_free(struct amp_store_search *q)
     if (!q)
         return;
     amp_term_file_close(&q->file);
-    amp_terms_release(&q->mem);
+    amp_postings_release(&q->mem);
     free(q->term);
     free(q->heap);
     free(q);

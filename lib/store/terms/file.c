@@ -173,7 +173,7 @@ static void head_set(struct amp_term_run *h, const struct amp_term_names *names,
 }
 
 bool amp_term_file_add(struct amp_term_file *f, int dirfd, const struct amp_term_names *names,
-                       const struct amp_terms *t, const struct amp_pos *to, const char *newest)
+                       const struct amp_postings *t, const struct amp_pos *to, const char *newest)
 {
     char name[32];
     struct amp_term_run h;
@@ -192,13 +192,13 @@ bool amp_term_file_add(struct amp_term_file *f, int dirfd, const struct amp_term
 
 bool amp_term_file_join(struct amp_term_file *f, int dirfd, const struct amp_term_names *names)
 {
-    struct amp_terms all;
+    struct amp_postings all;
     struct amp_term_run h;
     char name[32], made[40], newest[32] = "";
     bool done = false;
     name_of(f->seg, name);
     snprintf(made, sizeof made, "%s.new", name);
-    amp_terms_init(&all);
+    amp_postings_init(&all);
     uint64_t pages = 0;
     for (uint32_t i = 0; i < f->n; i++)
         pages += f->run[i].pages;
@@ -218,7 +218,7 @@ bool amp_term_file_join(struct amp_term_file *f, int dirfd, const struct amp_ter
                     all.v[all.n++] = p.t[j];
         }
     }
-    if (fits && amp_terms_sort(&all, NULL) == 0 && all.n <= UINT32_MAX) {
+    if (fits && amp_postings_sort(&all, NULL) == 0 && all.n <= UINT32_MAX) {
         unlinkat(dirfd, made, 0);
         AMP_CLOSE int fd =
             amp_file_open(dirfd, made, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, NULL);
@@ -227,7 +227,7 @@ bool amp_term_file_join(struct amp_term_file *f, int dirfd, const struct amp_ter
         if (fd >= 0 && !done)
             unlinkat(dirfd, made, 0);
     }
-    amp_terms_release(&all);
+    amp_postings_release(&all);
     return done;
 }
 
@@ -266,7 +266,7 @@ int amp_term_file_find(const struct amp_term_file *f, uint32_t i, uint32_t term,
             return -1;
         if (t[0].h > term)
             return 0;
-        size_t a = amp_terms_first(t, AMP_TERM_PER_PAGE, term);
+        size_t a = amp_postings_first(t, AMP_TERM_PER_PAGE, term);
         for (; a < AMP_TERM_PER_PAGE && t[a].h == term; a++)
             if (t[a].off != UINT32_MAX && fn(ctx, t[a].off) < 0)
                 return -2;

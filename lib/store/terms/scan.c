@@ -110,18 +110,18 @@ static enum what name_find(const struct amp_term_names *t, const char *p, size_t
 /* ---- postings ---- */
 
 struct scan {
-    struct amp_terms *t;
+    struct amp_postings *t;
     const struct amp_term_names *names;
     uint32_t off;
     const char *start, *end;
-    struct amp_terms_found found;
+    struct amp_postings_found found;
     struct amp_error *err;
 };
 
-/* A frame may have a term more than once; amp_terms_sort keeps one of them. */
+/* A frame may have a term more than once; amp_postings_sort keeps one of them. */
 static inline int term_add(struct scan *c, uint32_t h)
 {
-    struct amp_terms *t = c->t;
+    struct amp_postings *t = c->t;
     if (t->n == t->cap && amp_grow(&t->v, &t->cap, t->n, sizeof *t->v, c->err) < 0)
         return -1;
     t->v[t->n++] = (struct amp_term){h, c->off};
@@ -371,8 +371,9 @@ static int names_scan(struct scan *c)
     return 0;
 }
 
-int amp_terms_scan(struct amp_terms *t, const struct amp_term_names *names, struct amp_span text,
-                   uint32_t off, struct amp_terms_found *found, struct amp_error *err)
+int amp_postings_scan(struct amp_postings *t, const struct amp_term_names *names,
+                      struct amp_span text, uint32_t off, struct amp_postings_found *found,
+                      struct amp_error *err)
 {
     size_t first = t->n;
     struct scan c = {
@@ -380,28 +381,28 @@ int amp_terms_scan(struct amp_terms *t, const struct amp_term_names *names, stru
     int rc = text.n > AMP_FRAME_HEAD ? names_scan(&c) : 1;
     if (rc > 0) {
         t->n = first;
-        c.found = (struct amp_terms_found){0};
+        c.found = (struct amp_postings_found){0};
         rc = strings_scan(&c, text);
     }
     *found = c.found;
     return rc;
 }
 
-void amp_terms_init(struct amp_terms *t)
+void amp_postings_init(struct amp_postings *t)
 {
-    *t = (struct amp_terms){0};
+    *t = (struct amp_postings){0};
     amp_buf_init(&t->mem, 64 * AMP_FRAME_MAX);
 }
 
-void amp_terms_release(struct amp_terms *t)
+void amp_postings_release(struct amp_postings *t)
 {
     free(t->v);
     amp_buf_release(&t->mem);
-    *t = (struct amp_terms){0};
+    *t = (struct amp_postings){0};
 }
 
 /* Radix sort by term: frames come in the order of their offsets, which the sort keeps. */
-int amp_terms_sort(struct amp_terms *t, struct amp_error *err)
+int amp_postings_sort(struct amp_postings *t, struct amp_error *err)
 {
     enum { BITS = 11, BUCKETS = 1 << BITS, PASSES = 3 };
     if (t->n < 2)
@@ -438,7 +439,7 @@ int amp_terms_sort(struct amp_terms *t, struct amp_error *err)
     return 0;
 }
 
-size_t amp_terms_first(const struct amp_term *v, size_t n, uint32_t term)
+size_t amp_postings_first(const struct amp_term *v, size_t n, uint32_t term)
 {
     size_t a = 0, b = n;
     while (a < b) {

@@ -52,24 +52,25 @@ uint32_t amp_term_of(struct amp_span text);
 uint32_t amp_term_of_frame(uint64_t n);
 
 /* Postings in memory. */
-struct amp_terms {
+struct amp_postings {
     struct amp_term *v;
     size_t n, cap;
     struct amp_buf mem; /* for decoding */
 };
-void amp_terms_init(struct amp_terms *t);
-void amp_terms_release(struct amp_terms *t);
+void amp_postings_init(struct amp_postings *t);
+void amp_postings_release(struct amp_postings *t);
 /* Adds the terms of a frame, or of a record in a blob. */
-struct amp_terms_found {
+struct amp_postings_found {
     struct amp_span blob; /* the name of the blob with the frame's record, or empty */
     struct amp_span at;   /* the frame's time */
 };
-int amp_terms_scan(struct amp_terms *t, const struct amp_term_names *names, struct amp_span text,
-                   uint32_t off, struct amp_terms_found *found, struct amp_error *err);
+int amp_postings_scan(struct amp_postings *t, const struct amp_term_names *names,
+                      struct amp_span text, uint32_t off, struct amp_postings_found *found,
+                      struct amp_error *err);
 /* Sorts by term, then by offset, and removes repetitions. */
-int amp_terms_sort(struct amp_terms *t, struct amp_error *err);
+int amp_postings_sort(struct amp_postings *t, struct amp_error *err);
 /* The number of the first posting of a term, or of the next term, in sorted postings. */
-size_t amp_terms_first(const struct amp_term *v, size_t n, uint32_t term);
+size_t amp_postings_first(const struct amp_term *v, size_t n, uint32_t term);
 
 /* The head of a run; a page of a file. */
 struct amp_term_run {
@@ -106,7 +107,7 @@ void amp_term_file_open(struct amp_term_file *f, int dirfd, struct amp_log *l,
 /* Under main. Appends a run for the frames up to `to`, or replaces all runs by one. false: that
  * failed, and the valid runs are the same as before. */
 bool amp_term_file_add(struct amp_term_file *f, int dirfd, const struct amp_term_names *names,
-                       const struct amp_terms *t, const struct amp_pos *to, const char *newest);
+                       const struct amp_postings *t, const struct amp_pos *to, const char *newest);
 bool amp_term_file_join(struct amp_term_file *f, int dirfd, const struct amp_term_names *names);
 /* Calls fn with the offsets of a term's postings in run i. 0; -1: a page is damaged; -2: fn failed.
  */

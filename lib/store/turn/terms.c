@@ -12,16 +12,16 @@ enum { WINDOW = (64 << 10) - 1 }; /* bytes that are read at once: few, to stay i
 
 struct filling {
     struct amp_store *s;
-    struct amp_terms terms;
+    struct amp_postings terms;
     uint64_t from, end; /* offsets in the segment; end: of the frames that exist */
     char newest[32];
 };
 
-int amp_terms_of_frame(struct amp_store *s, struct amp_terms *t, struct amp_span frame,
+int amp_terms_of_frame(struct amp_store *s, struct amp_postings *t, struct amp_span frame,
                        uint32_t off, char newest[32], struct amp_error *err)
 {
-    struct amp_terms_found found;
-    if (amp_terms_scan(t, &s->names, frame, off, &found, err) < 0)
+    struct amp_postings_found found;
+    if (amp_postings_scan(t, &s->names, frame, off, &found, err) < 0)
         return -1;
     if (newest && found.at.n && found.at.n < 32 && memcmp(found.at.p, newest, found.at.n) > 0) {
         memcpy(newest, found.at.p, found.at.n);
@@ -34,7 +34,7 @@ int amp_terms_of_frame(struct amp_store *s, struct amp_terms *t, struct amp_span
     /* A missing blob is reported where the record is read. */
     return amp_blob_get(s, found.blob, &text, NULL) < 0
                ? 0
-               : amp_terms_scan(t, &s->names, amp_buf_span(&text), off, &found, err);
+               : amp_postings_scan(t, &s->names, amp_buf_span(&text), off, &found, err);
 }
 
 static int fill_frame(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
@@ -124,11 +124,11 @@ static int run_make(struct amp_store *s, struct amp_term_file *f, uint64_t *done
     fill.end = f->seg == s->log.last ? s->log.end.off : (uint64_t)st.st_size;
     if (f->seg == s->log.last && fill.end < f->end.off + AMP_TERMS_LAG)
         return 0;
-    amp_terms_init(&fill.terms);
+    amp_postings_init(&fill.terms);
     int rc = frames_walk(&fill, fd, &pos);
-    bool made = rc >= 0 && pos.off > f->end.off && amp_terms_sort(&fill.terms, NULL) == 0 &&
+    bool made = rc >= 0 && pos.off > f->end.off && amp_postings_sort(&fill.terms, NULL) == 0 &&
                 amp_term_file_add(f, s->termfd, &s->names, &fill.terms, &pos, fill.newest);
-    amp_terms_release(&fill.terms);
+    amp_postings_release(&fill.terms);
     *done += pos.off - fill.from;
     if (rc < 0 || (!made && pos.off > fill.from))
         return -1; /* damage is reported where it is read */

@@ -15,11 +15,11 @@ static const char *const network_list[] = {AMP_AOP_NETWORK_LIST(X)};
 static const char *const on_failure_list[] = {AMP_AOP_ON_FAILURE_LIST(X)};
 static const char *const on_silence_list[] = {AMP_AOP_ON_SILENCE_LIST(X)};
 #undef X
-static const struct amp_words networks = {network_list, AMP_SPEC_COUNT(network_list)};
-static const struct amp_words on_failures = {on_failure_list, AMP_SPEC_COUNT(on_failure_list)};
-static const struct amp_words on_silences = {on_silence_list, AMP_SPEC_COUNT(on_silence_list)};
+static const struct amp_word_list networks = {network_list, AMP_SPEC_COUNT(network_list)};
+static const struct amp_word_list on_failures = {on_failure_list, AMP_SPEC_COUNT(on_failure_list)};
+static const struct amp_word_list on_silences = {on_silence_list, AMP_SPEC_COUNT(on_silence_list)};
 
-static const char *word_name(const struct amp_words *words, unsigned i)
+static const char *word_name(const struct amp_word_list *words, unsigned i)
 {
     return i < words->n ? words->word[i] : "unknown";
 }
@@ -72,7 +72,7 @@ static const struct policy_row {
     struct amp_span key;
     enum { AS_INT, AS_FLAG, AS_WORD, AS_REAL, AS_LIST, AS_NETWORK, AS_BUDGET } as;
     uint16_t at; /* in struct amp_aop_policy */
-    const struct amp_words *words;
+    const struct amp_word_list *words;
 } rows[] = {
 #define P(member) offsetof(struct amp_aop_policy, member)
     {EXECUTION, AMP_AT("timeout_seconds"), AS_INT, P(timeout_seconds), NULL},

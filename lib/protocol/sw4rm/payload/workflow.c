@@ -27,7 +27,7 @@ struct graph {
 
 static bool array_get(struct graph *g, uint32_t **out, size_t n)
 {
-    *out = amp_pool_get(g->c->arena, (n ? n : 1) * sizeof **out);
+    *out = amp_arena_get(g->c->arena, (n ? n : 1) * sizeof **out);
     if (!*out)
         g->c->failed = true;
     return *out != NULL;

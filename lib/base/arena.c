@@ -1,27 +1,27 @@
 /* A chain of blocks: pieces never move, because views point at them. */
-#include "protocol/view/pool.h"
+#include "base/arena.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK_LEAST = 16 * 1024, BLOCK_KEPT = 1024 * 1024, ALIGN = 16 };
 
-struct amp_pool_block {
-    struct amp_pool_block *next;
+struct amp_arena_block {
+    struct amp_arena_block *next;
     size_t used, cap;
     _Alignas(ALIGN) char data[];
 };
 
-void amp_pool_init(struct amp_pool *a, size_t max)
+void amp_arena_init(struct amp_arena *a, size_t max)
 {
-    *a = (struct amp_pool){.max = max};
+    *a = (struct amp_arena){.max = max};
 }
 
-static void drop_blocks(struct amp_pool *a)
+static void drop_blocks(struct amp_arena *a)
 {
-    struct amp_pool_block *b = a->first;
+    struct amp_arena_block *b = a->first;
     while (b) {
-        struct amp_pool_block *next = b->next;
+        struct amp_arena_block *next = b->next;
         free(b);
         b = next;
     }
@@ -29,16 +29,16 @@ static void drop_blocks(struct amp_pool *a)
     a->total = 0;
 }
 
-void amp_pool_release(struct amp_pool *a)
+void amp_arena_release(struct amp_arena *a)
 {
     drop_blocks(a);
-    free(a->plans);
-    a->plans = NULL;
+    free(a->kept);
+    a->kept = NULL;
 }
 
-void amp_pool_reset(struct amp_pool *a)
+void amp_arena_reset(struct amp_arena *a)
 {
-    struct amp_pool_block *first = a->first;
+    struct amp_arena_block *first = a->first;
     if (first && !first->next && first->cap <= BLOCK_KEPT) {
         first->used = 0;
         return;
@@ -46,7 +46,7 @@ void amp_pool_reset(struct amp_pool *a)
     drop_blocks(a);
 }
 
-static struct amp_pool_block *block_add(struct amp_pool *a, size_t n)
+static struct amp_arena_block *block_add(struct amp_arena *a, size_t n)
 {
     size_t cap = a->last ? a->last->cap * 2 : BLOCK_LEAST;
     if (cap > BLOCK_KEPT)
@@ -57,7 +57,7 @@ static struct amp_pool_block *block_add(struct amp_pool *a, size_t n)
         cap = a->max - a->total;
     if (cap < n)
         return NULL;
-    struct amp_pool_block *b = malloc(sizeof *b + cap);
+    struct amp_arena_block *b = malloc(sizeof *b + cap);
     if (!b)
         return NULL;
     b->next = NULL;
@@ -72,12 +72,12 @@ static struct amp_pool_block *block_add(struct amp_pool *a, size_t n)
     return b;
 }
 
-void *amp_pool_get(struct amp_pool *a, size_t n)
+void *amp_arena_get(struct amp_arena *a, size_t n)
 {
     if (n > a->max)
         return NULL;
     n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    struct amp_pool_block *b = a->last;
+    struct amp_arena_block *b = a->last;
     if (!b || b->cap - b->used < n) {
         b = block_add(a, n);
         if (!b)
@@ -87,4 +87,15 @@ void *amp_pool_get(struct amp_pool *a, size_t n)
     b->used += n;
     memset(p, 0, n);
     return p;
+}
+
+bool amp_arena_text(struct amp_arena *a, struct amp_span text, struct amp_span *out)
+{
+    char *p = amp_arena_get(a, text.n + 1);
+    if (!p)
+        return false;
+    if (text.n)
+        memcpy(p, text.p, text.n);
+    *out = (struct amp_span){p, text.n};
+    return true;
 }

@@ -1,21 +1,21 @@
 /* Records of what work cost. */
-#include "message/settle/spent.h"
+#include "message/settle/cost.h"
 
 #include "json/record.h"
 
 static const struct amp_rec_field fields[] = {
-    AMP_REC(TEXT, struct amp_spent, "task", task),
-    AMP_REC(TEXT, struct amp_spent, "correlation", correlation),
-    AMP_REC(TEXT, struct amp_spent, "agent", agent),
-    AMP_REC(INT, struct amp_spent, "tokens_in", tokens_in),
-    AMP_REC(INT, struct amp_spent, "tokens_out", tokens_out),
-    AMP_REC(INT, struct amp_spent, "micros", micros),
-    AMP_REC(INT, struct amp_spent, "at_ms", at_ms),
+    AMP_REC(TEXT, struct amp_cost, "task", task),
+    AMP_REC(TEXT, struct amp_cost, "correlation", correlation),
+    AMP_REC(TEXT, struct amp_cost, "agent", agent),
+    AMP_REC(INT, struct amp_cost, "tokens_in", tokens_in),
+    AMP_REC(INT, struct amp_cost, "tokens_out", tokens_out),
+    AMP_REC(INT, struct amp_cost, "micros", micros),
+    AMP_REC(INT, struct amp_cost, "at_ms", at_ms),
 };
-AMP_REC_TABLE(spent_rec, "the record of a cost", struct amp_spent, fields);
+AMP_REC_TABLE(spent_rec, "the record of a cost", struct amp_cost, fields);
 
 struct spending {
-    struct amp_spent rec;
+    struct amp_cost rec;
     struct amp_buf mem, json; /* mem: of the record that there is */
 };
 
@@ -24,8 +24,8 @@ static int spent_commit(void *ctx, const struct amp_store_rec *now, struct amp_s
                         struct amp_error *err)
 {
     struct spending *w = ctx;
-    struct amp_spent was;
-    if (now->found && amp_spent_parse(now, &w->mem, &was, err) < 0)
+    struct amp_cost was;
+    if (now->found && amp_cost_parse(now, &w->mem, &was, err) < 0)
         return -1;
     if (now->found && was.tokens_in == w->rec.tokens_in && was.tokens_out == w->rec.tokens_out &&
         was.micros == w->rec.micros)
@@ -39,8 +39,8 @@ static int spent_commit(void *ctx, const struct amp_store_rec *now, struct amp_s
     return 0;
 }
 
-int amp_spent_record(struct amp_store *s, struct amp_span id, const struct amp_view *outcome,
-                     const struct amp_usage *usage, int64_t now_ms, struct amp_error *err)
+int amp_cost_record(struct amp_store *s, struct amp_span id, const struct amp_view *outcome,
+                    const struct amp_usage *usage, int64_t now_ms, struct amp_error *err)
 {
     struct spending w = {.rec = {.task = outcome->task,
                                  .correlation = outcome->correlation,
@@ -51,14 +51,14 @@ int amp_spent_record(struct amp_store *s, struct amp_span id, const struct amp_v
                                  .at_ms = now_ms},
                          .mem = {.max = AMP_REC_MAX},
                          .json = {.max = AMP_REC_MAX}};
-    int rc = amp_store_update(s, AMP_KEY(AMP_SPENT_KIND, id), NULL, spent_commit, &w, NULL, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_COST_KIND, id), NULL, spent_commit, &w, NULL, err);
     amp_buf_release(&w.mem);
     amp_buf_release(&w.json);
     return rc;
 }
 
-int amp_spent_parse(const struct amp_store_rec *row, struct amp_buf *mem, struct amp_spent *out,
-                    struct amp_error *err)
+int amp_cost_parse(const struct amp_store_rec *row, struct amp_buf *mem, struct amp_cost *out,
+                   struct amp_error *err)
 {
     return amp_rec_parse(&spent_rec, row->json, mem, out, err);
 }
