@@ -362,6 +362,16 @@ static int identity_open(struct amp_error *err)
     return amp_identity_cli_open(&task_identity, &who, &ids, err);
 }
 
+int task_send(struct amp_store *store, json_t *task, struct amp_error *err)
+{
+    struct draft d = {.task = task};
+    int rc = identity_open(err) < 0 ? -1 : task_write(store, &d, err);
+
+    amp_git_close(git);
+    amp_identities_close(ids);
+    return rc;
+}
+
 static enum amp_status status_of(int rc, struct amp_error *err)
 {
     return rc < 0 ? (enum amp_status)amp_complain(err) : rc > 0 ? AMP_NO : AMP_OK;

@@ -27,6 +27,10 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
                   const char *const **out, struct amp_error *err);
 void task_patterns_free(const char *const *v);
 
+/* new.c: creates a task from a document of task/new.h, or sends it again if it has the id of an
+ * open task. 1: it was refused, and a warning said why. */
+int task_send(struct amp_store *store, json_t *task, struct amp_error *err);
+
 /* The repository in which this process was started; else the directory. */
 int task_here(char out[PATH_MAX], struct amp_error *err);
 

@@ -26,6 +26,8 @@ acts() {
   "$1" task-dispatch loop -x true -y true
   "$1" task-dispatch coordinate
   "$1" task-dispatch new -C code -b feat -d text --criterion criterion
+  "$1" task-dispatch edit T-2026-001
+  "$1" task-dispatch retry T-2026-001
   "$1" task-dispatch cancel T-2026-001
   "$1" task-dispatch land T-2026-001
   "$1" task-dispatch run --exec true

@@ -216,6 +216,110 @@ T-2026-003 queued (1st) 1 AGE work of z" ]
   [ "$(jq -r .signature <<<"$output")" = key_revoked ]
 }
 
+@test "retry sends a task again with the reason and the hint: under its id, or a new one if it has ended" {
+  run -1 --separate-stderr task-dispatch retry 1
+  [[ $stderr == *"task T-2026-001 is approved: there is nothing to retry"* ]]
+  run -1 --separate-stderr task-dispatch retry 3
+  [[ $stderr == *"task T-2026-003 is queued (1st)"* ]]
+  run -1 task-dispatch retry 9
+  run -64 task-dispatch retry 1 2
+  # Locked: its question is gone, and the executor is told why.
+  run -0 task-dispatch retry 2 --hint "look at the file"
+  [ "$output" = "T-2026-002 sent again" ]
+  [ "$(task-dispatch list --waiting --json)" = "" ]
+  [ "$(hitl-prompt list --json)" = "" ]
+  ends 75 task-dispatch coordinate </dev/null >told 2>/dev/null
+  text() { jq -r --arg t "$1" '(.msg // .) | select(.type == "task_dispatch" and .task_id == $t) | .payload.description' told; }
+  [ "$(text T-2026-002)" = "work of y
+
+This task is tried again. It was rejected:
+- it is "$'\e'"[31mwrong
+Hint: look at the file" ]
+  # Ended: a new task with the same text; what an earlier retry added is replaced.
+  task-dispatch cancel 2
+  run -0 task-dispatch retry 2
+  [ "$output" = "T-2026-004 created" ]
+  task-dispatch list --json | jq -se 'map(select(.task == "T-2026-004"))[0] | .branch == "agent/y" and .state == "dispatched" and .attempts == 1'
+  ends 75 task-dispatch coordinate </dev/null >told 2>/dev/null
+  run -0 text T-2026-004
+  [[ $output == "work of y"$'\n\n'"This task is tried again."* ]]
+  [[ $output != *Hint* ]]
+}
+
+@test "edit sends the text that was changed; what cannot be read is kept" {
+  EDITOR="grep -c" run -1 --separate-stderr task-dispatch edit 3
+  [[ $stderr == *"the editor failed; nothing is changed"* ]]
+  VISUAL='cat' EDITOR=false run -0 --separate-stderr task-dispatch edit 3
+  [ "$output" = "# work of z
+Branch: agent/z
+Risk: medium
+
+## Acceptance criteria
+- a file says so" ]
+  [[ $stderr == *"T-2026-003 is not changed"* ]]
+  EDITOR="sed -i 's/a file/the file/; s/Risk: .*/Risk: low/'" run -0 task-dispatch edit 3
+  [ "$output" = "T-2026-003 sent again" ]
+  jq -e '.acceptance_criteria == ["the file says so"] and .risk_level == "low" and .branch == "agent/z" and .base != null' state/tasks/T-2026-003.json
+  EDITOR="sed -i 's/## .*/## Else/'" TMPDIR=$PWD run -65 --separate-stderr task-dispatch edit 3
+  [[ $stderr == *"your text is in $PWD/T-2026-003."*"line 5: unknown section"* ]]
+  grep -q "## Else" T-2026-003.*.md
+  run -1 --separate-stderr task-dispatch edit 1
+  [[ $stderr == *"task T-2026-001 has ended: it is approved"* ]]
+}
+
+@test "diff is git's, with the pager of the person and no program of the repository" {
+  need script
+  run -0 task-dispatch diff 1
+  [[ $output == *"+++ b/done-T-2026-001"*"+1"* ]]
+  run -1 --separate-stderr task-dispatch diff 3
+  [[ $stderr == *agent/z* ]]
+  cp -a "$top/work/.git/config" config
+  for key in core.pager pager.diff diff.external diff.x.command diff.x.textconv core.fsmonitor; do
+    git -C "$top/work" config "$key" "touch $PWD/hostile; cat"
+  done
+  mkdir -p "$top/work/.git/info"
+  echo '* diff=x' >"$top/work/.git/info/attributes"
+  GIT_PAGER='' PAGER='' script -qec "env -u GIT_PAGER PAGER='sed s/^/paged:/' task-dispatch diff 1" /dev/null </dev/null >out
+  mv config "$top/work/.git/config"
+  rm "$top/work/.git/info/attributes"
+  grep -q "paged:.*+1" out
+  [ ! -e hostile ]
+}
+
+@test "log prints the newest attempt, escaped on a terminal, and follows until the task ends" {
+  need script
+  run -0 --separate-stderr task-dispatch log 1
+  [ "$output" = "looked at T-2026-001" ]
+  [[ $stderr == *"S1: attempt 1 by reviewer"* ]]
+  run -0 --separate-stderr task-dispatch log 3
+  [ "$output" = "" ]
+  [[ $stderr == *"no agent has worked on T-2026-003"* ]]
+  at=state/run/T-2026-003
+  mkdir -p "$at/bob-S1-1-00000001" "$at/bob-S1-2-00000002"
+  echo first >"$at/bob-S1-1-00000001/stdout"
+  touch -d "1 minute ago" "$at/bob-S1-1-00000001/message.json"
+  touch "$at/bob-S1-2-00000002/message.json"
+  task-dispatch log -f 3 >out 2>err &
+  pids+=($!)
+  wait_until 10 grep -q "attempt 2 by bob" err
+  printf 'a part' >"$at/bob-S1-2-00000002/stdout"
+  wait_until 10 grep -q "a part" out
+  printf ' \e[31mred\n' >>"$at/bob-S1-2-00000002/stdout"
+  echo trouble >"$at/bob-S1-2-00000002/stderr"
+  wait_until 10 grep -q trouble out
+  mkdir "$at/bob-S1-3-00000003"
+  touch -d "1 minute" "$at/bob-S1-3-00000003/message.json"
+  echo third >"$at/bob-S1-3-00000003/stdout"
+  wait_until 10 grep -q third out
+  task-dispatch cancel 3
+  wait "${pids[0]}"
+  [ "$(cat out)" = $'a part \e[31mred\ntrouble\nthird' ]
+  touch "$at/bob-S1-3-00000003/message.json"
+  touch -d "1 minute" "$at/bob-S1-2-00000002/message.json"
+  script -qec "task-dispatch log 3" /dev/null </dev/null >out
+  grep -qF 'a part \x1b[31mred' out
+}
+
 @test "cancel ends a running attempt within a second, also a stubborn one; the executor goes on" {
   cat >stubborn <<'A'
 #!/bin/bash
@@ -257,4 +361,13 @@ A
   [ "${lines[-1]}" = "looked at T-2026-001" ]
   [[ "$stderr" == *"main can move from"*"main moved from"*"T-2026-002 is cancelled"* ]]
   [ -e "$top/work/done-T-2026-001" ]
+}
+
+@test "the examples of task-dispatch-diff(1), task-dispatch-retry(1) run as they stand" {
+  for page in task-dispatch-diff.1 task-dispatch-retry.1; do
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/$page" | sed -n 's/^\$ //p'
+  done >script
+  [ "$(grep -c '^task-dispatch' script)" -eq 3 ]
+  run -0 --separate-stderr bash -euo pipefail script
+  [[ $output == *"+1"*"looked at T-2026-001"*"T-2026-002 sent again" ]]
 }

@@ -445,7 +445,7 @@ amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
 amp-validate --extra|unknown option --extra (did you mean '--extract'?)
 task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
-task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, open, cancel, land, coordinate, run, review, activity, handoff, submit, status, queue, override, preempt, work, shutdown, session, aof, verify, export
+task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, diff, log, open, edit, retry, cancel, land, coordinate, run, review, activity, handoff, submit, status, queue, override, preempt, work, shutdown, session, aof, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override, run
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)

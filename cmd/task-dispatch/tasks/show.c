@@ -148,6 +148,10 @@ static void next_find(const struct showing *s, struct next *n)
                      : "the approved work can be merged");
         snprintf(n->command, sizeof n->command, "task-dispatch land %s", t->id);
         return;
+    case AMP_TASK_FAILED:
+        snprintf(n->text, sizeof n->text, "it has failed, and can be tried again");
+        snprintf(n->command, sizeof n->command, "task-dispatch retry %s", t->id);
+        return;
     default:
         snprintf(n->text, sizeof n->text, "nothing: it has ended");
     }

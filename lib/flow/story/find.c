@@ -9,7 +9,7 @@
 
 #include "base/codes.h"
 #include "base/grow.h"
-#include "flow/story/private.h"
+#include "flow/story/story.h"
 #include "protocol/amp/compose.h"
 
 #define ATTEMPTS_MAX 10000

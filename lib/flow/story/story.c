@@ -9,7 +9,7 @@
 
 #include "base/grow.h"
 #include "flow/intake.h"
-#include "flow/story/private.h"
+#include "flow/story/story.h"
 #include "hitl/record.h"
 #include "message/ledger/ledger.h"
 

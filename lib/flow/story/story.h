@@ -136,6 +136,9 @@ struct amp_story {
     struct amp_story_attempt *attempts; /* the oldest first */
     size_t n_attempts, cap_attempts;
 };
+/* Adds the directories of a task's attempts in a state directory, the oldest first. */
+int amp_story_attempts(const char *state, const char *id, struct amp_story *st,
+                       struct amp_error *err);
 /* Reads the story; a task without a record has found false and may have events. st must be released
  * also after a failure. */
 int amp_story_load(struct amp_store *s, struct amp_span task, struct amp_story *st,

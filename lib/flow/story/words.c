@@ -156,7 +156,7 @@ const char *amp_brief_words(const struct amp_brief *b, int64_t now_ms,
 const char *amp_part_words(uint8_t state)
 {
     static const char *const words[AMP_QA_STATE_COUNT] = {
-        [AMP_QA_PENDING] = "not begun",   [AMP_QA_WORKING] = "working",
+        [AMP_QA_PENDING] = "not begun",   [AMP_QA_WORKING] = "sent out",
         [AMP_QA_IN_REVIEW] = "in review", [AMP_QA_REWORK] = "reworking",
         [AMP_QA_HELD] = "waits for you",  [AMP_QA_APPROVED] = "approved",
         [AMP_QA_ABANDONED] = "given up",
