@@ -227,7 +227,7 @@ int reg_reviews(int argc, char **argv)
         return amp_complain(&err);
     int rc = reg_open(&r, closes ? "" : NULL, true, &err);
     if (rc == 0 && closes)
-        rc = amp_review_close(r.dir.store, closes, note, r.name, amp_now_ms(), &err);
+        rc = amp_review_close(r.dir.store, closes, note, r.name, &err);
     if (rc == 0 && closes)
         rc = amp_store_sync(r.dir.store, &err);
     if (rc == 0 && !closes && !json)

@@ -69,7 +69,7 @@ int verb_bind(int argc, char **argv)
         return amp_complain(&err);
     int rc = amp_bind(s.store, s.git, &spec, &b, &failed), status = 0;
     amp_git_rest(s.git);
-    if (amp_store_sync(s.store, &err) < 0 || ((rc == 0 || b.found) && binding_show(&b, &err)))
+    if (amp_store_sync(s.store, &err) < 0 || ((rc == 0 || b.rev) && binding_show(&b, &err)))
         status = amp_complain(&err);
     return rc ? amp_complain(&failed) : status;
 }

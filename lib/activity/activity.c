@@ -10,10 +10,10 @@
 
 #include "base/codes.h"
 #include "base/process/process.h"
-#include "json/record.h"
+#include "record/subject.h"
 
-#define ACTIVE "ACTIVE"
-#define ENDED  "ENDED"
+enum { ACTIVE, ENDED };
+static const char *const states[] = {"ACTIVE", "ENDED", NULL};
 
 static const char *const ends[] = {
 #define X(id, word) [AMP_ACTIVITY_##id] = word,
@@ -40,6 +40,42 @@ static const struct amp_rec_field fields[] = {
     MEMBER(INT, "pid_started", pid_started),
 };
 AMP_REC_TABLE(activity_rec, "an entry of the activity buffer", struct amp_activity, fields);
+
+struct change {
+    const char *event;
+    uint64_t rev;     /* of the record that was looked at; 0: any */
+    int64_t ended_ms; /* 0: it goes on */
+    struct amp_span outcome;
+    int64_t due_ms;
+};
+
+/* Changes an active entry. */
+static int entry_change(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    const struct change *u = t->step->with;
+    struct amp_activity *a = rec;
+
+    (void)err;
+    if (!t->now->found || a->state != ACTIVE || (u->rev && t->now->rev != u->rev))
+        return 1;
+    if (u->ended_ms) {
+        a->state = ENDED;
+        a->ended_ms = u->ended_ms;
+        a->outcome = u->outcome;
+    }
+    a->due_ms = u->due_ms;
+    t->change->event = u->event;
+    return 0;
+}
+
+static const struct amp_subject entries = {.kind = AMP_ACTIVITY_KIND,
+                                           .table = &activity_rec,
+                                           .states = states,
+                                           .state = AMP_SUBJECT_AT(struct amp_activity, state),
+                                           .rev = AMP_SUBJECT_AT(struct amp_activity, rev),
+                                           .key = AMP_SUBJECT_AT(struct amp_activity, key),
+                                           .due = AMP_SUBJECT_AT(struct amp_activity, due_ms),
+                                           .carry = entry_change};
 
 static int64_t limit_of(int64_t given, int64_t otherwise)
 {
@@ -99,28 +135,27 @@ static bool entry_fits(const struct amp_activity_filter *f, const struct amp_act
            fits(f->worktree, a->worktree) && fits(f->task, a->task);
 }
 
-static int entry_visit(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                       struct amp_error *err)
+static int entry_visit(void *ctx, const void *rec, struct amp_error *err)
 {
     const struct walk *w = ctx;
-    struct amp_activity a;
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
 
-    (void)id;
-    if (amp_rec_parse(&activity_rec, rec->json, &mem, &a, err) < 0)
-        return -1;
-    return entry_fits(w->f, &a) ? w->fn(w->ctx, &a, err) : 0;
+    return entry_fits(w->f, rec) ? w->fn(w->ctx, rec, err) : 0;
+}
+
+static int entries_each(struct amp_store *s, const struct amp_activity_filter *f,
+                        amp_subject_each_fn fn, void *ctx, struct amp_error *err)
+{
+    return amp_subject_each(&entries, s,
+                            f->ended     ? states[ENDED]
+                            : f->history ? NULL
+                                         : states[ACTIVE],
+                            fn, ctx, err);
 }
 
 int amp_activity_each(struct amp_store *s, const struct amp_activity_filter *f, amp_activity_fn fn,
                       void *ctx, struct amp_error *err)
 {
-    struct walk w = {f, fn, ctx};
-    return amp_store_each(s, AMP_ACTIVITY_KIND,
-                          f->ended     ? ENDED
-                          : f->history ? NULL
-                                       : ACTIVE,
-                          entry_visit, &w, err);
+    return entries_each(s, f, entry_visit, &(struct walk){f, fn, ctx}, err);
 }
 
 bool amp_activity_is_alive(const struct amp_activity *a)
@@ -157,32 +192,16 @@ static int entries_count(struct amp_store *s, const char *state, uint64_t *n, st
 
 int amp_activity_count(struct amp_store *s, uint64_t *n, struct amp_error *err)
 {
-    return entries_count(s, ACTIVE, n, err);
+    return entries_count(s, states[ACTIVE], n, err);
 }
 
-struct own {
-    struct amp_span agent;
-    int64_t n;
-};
-
-static int own_count(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                     struct amp_error *err)
+static int own_count(void *ctx, const void *rec, struct amp_error *err)
 {
-    struct own *o = ctx;
+    int64_t *n = ctx;
+
     (void)err;
-    o->n += amp_span_is(rec->state, ACTIVE) && amp_span_eq(id, o->agent);
+    *n += ((const struct amp_activity *)rec)->state == ACTIVE;
     return 0;
-}
-
-static int agent_count(struct amp_store *s, struct amp_span agent, int64_t *n,
-                       struct amp_error *err)
-{
-    struct own o = {.agent = agent};
-    struct amp_span prefix = amp_key_prefix(agent);
-    int rc = prefix.n > 0 ? amp_store_each_of(s, AMP_ACTIVITY_KIND, prefix, own_count, &o, err)
-                          : amp_store_each(s, AMP_ACTIVITY_KIND, ACTIVE, own_count, &o, err);
-    *n = o.n;
-    return rc;
 }
 
 static int room_check(struct amp_store *s, const struct amp_activity *a, struct amp_key key,
@@ -193,13 +212,13 @@ static int room_check(struct amp_store *s, const struct amp_activity *a, struct 
     const int64_t warn = limit_of(limits->warn, AMP_ACTIVITY_WARN);
     struct amp_store_rec now;
     uint64_t active;
-    int64_t own;
+    int64_t own = 0;
 
     *room = (struct amp_activity_room){.max = limit_of(limits->max, AMP_ACTIVITY_MAX)};
     if (amp_store_get(s, key, &now, err) < 0)
         return -1;
-    bool again = now.found && amp_span_is(now.state, ACTIVE);
-    if (entries_count(s, ACTIVE, &active, err) < 0)
+    bool again = now.found && amp_span_is(now.state, states[ACTIVE]);
+    if (entries_count(s, states[ACTIVE], &active, err) < 0)
         return -1;
     room->active = active + !again;
     if (again)
@@ -208,7 +227,7 @@ static int room_check(struct amp_store *s, const struct amp_activity *a, struct 
         return amp_fail(err, AMP_NO, activity_buffer_full,
                         "the activity buffer has %llu entries (the limit, activity.max, is %lld)",
                         (unsigned long long)active, (long long)room->max);
-    if (agent_count(s, a->agent, &own, err) < 0)
+    if (amp_subject_of(&entries, s, a->agent, own_count, &own, err) < 0)
         return -1;
     if (own >= per_agent)
         return amp_fail(err, AMP_NO, activity_buffer_full,
@@ -222,117 +241,60 @@ static int room_check(struct amp_store *s, const struct amp_activity *a, struct 
 
 /* ---- changing ---- */
 
-struct change {
-    struct amp_activity a; /* what is written */
-    const char *event, *to, *actor;
-    int64_t due_ms;
-    uint64_t rev; /* of the record that was looked at; 0: any */
-    bool ends;
-    bool changed;
-    struct amp_buf json, mem;
-};
-
-static void change_init(struct change *u)
-{
-    amp_buf_init(&u->json, AMP_REC_MAX);
-    amp_buf_init(&u->mem, AMP_REC_MAX);
-}
-
-static void change_release(struct change *u)
-{
-    amp_buf_release(&u->json);
-    amp_buf_release(&u->mem);
-}
-
-static int entry_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                        struct amp_error *err)
-{
-    struct change *u = ctx;
-    struct amp_activity a = u->a;
-
-    u->changed = false;
-    if (u->ends) {
-        if (!now->found || !amp_span_is(now->state, ACTIVE) || (u->rev && now->rev != u->rev))
-            return 1;
-        if (amp_rec_parse(&activity_rec, now->json, &u->mem, &a, err) < 0)
-            return -1;
-        a.ended_ms = u->a.ended_ms;
-        a.outcome = u->a.outcome;
-    }
-    amp_buf_reset(&u->json);
-    if (amp_rec_write(&activity_rec, &a, &u->json, err) < 0)
-        return -1;
-    u->changed = true;
-    c->event = u->event;
-    c->to = u->to;
-    c->json = amp_buf_span(&u->json);
-    c->due_ms = u->due_ms;
-    c->actor = u->actor;
-    return 0;
-}
-
 int amp_activity_begin(struct amp_store *s, const struct amp_activity *a,
                        const struct amp_activity_limits *limits, struct amp_activity_room *room,
                        struct amp_error *err)
 {
-    struct change u = {
-        .a = *a, .event = "begin", .to = ACTIVE, .due_ms = a->began_ms + AMP_ACTIVITY_LOOK_MS};
+    struct amp_activity entry = *a;
     struct number n;
     const struct amp_key key = key_of(a, &n);
 
-    u.a.description = description_cut(a->description);
-    u.a.pid = getpid();
-    u.a.pid_started = amp_process_started(getpid());
-    u.a.ended_ms = 0;
-    u.a.outcome = (struct amp_span){0};
-    change_init(&u);
+    entry.description = description_cut(a->description);
+    entry.pid = getpid();
+    entry.pid_started = amp_process_started(getpid());
+    entry.ended_ms = 0;
+    entry.outcome = (struct amp_span){0};
+    entry.state = ACTIVE;
+    entry.due_ms = a->began_ms + AMP_ACTIVITY_LOOK_MS;
     int rc = amp_store_begin(s, err);
     if (rc == 0) {
         rc = room_check(s, a, key, limits, room, err);
         if (rc == 0)
-            rc = amp_store_update(s, key, NULL, entry_change, &u, NULL, err);
+            rc = amp_subject_put(&entries, s, key, &entry, false, "begin", NULL, err);
         amp_store_end(s);
     }
-    change_release(&u);
     return rc < 0 ? -1 : 0;
 }
 
+/* 1: changed. */
+static int entry_step(struct amp_store *s, struct amp_key key, const struct change *u,
+                      const char *actor, struct amp_error *err)
+{
+    const struct amp_subject_step step = {.key = key, .with = u, .actor = actor};
+    enum amp_store_outcome how;
+
+    return amp_subject_step(&entries, s, &step, NULL, NULL, &how, err) < 0
+               ? -1
+               : how == AMP_STORE_COMMITTED;
+}
+
+/* 1: ended. */
 static int entry_end(struct amp_store *s, struct amp_key key, uint64_t rev,
                      enum amp_activity_end how, int64_t now_ms, const char *actor,
-                     const struct amp_activity_limits *limits, bool *changed, struct amp_error *err)
+                     const struct amp_activity_limits *limits, struct amp_error *err)
 {
-    struct change u = {.a = {.ended_ms = now_ms, .outcome = amp_span_str(ends[how])},
-                       .event = how == AMP_ACTIVITY_LOST || how == AMP_ACTIVITY_OVER ? "reconcile"
-                                                                                     : "end",
-                       .to = ENDED,
-                       .actor = actor,
-                       .rev = rev,
-                       .due_ms = now_ms + limit_of(limits->history_ms, AMP_ACTIVITY_HISTORY_MS),
-                       .ends = true};
+    const bool ours = how == AMP_ACTIVITY_LOST || how == AMP_ACTIVITY_OVER;
+    const struct change u = {.event = ours ? "reconcile" : "end",
+                             .rev = rev,
+                             .ended_ms = now_ms,
+                             .outcome = amp_span_str(ends[how]),
+                             .due_ms =
+                                 now_ms + limit_of(limits->history_ms, AMP_ACTIVITY_HISTORY_MS)};
 
-    change_init(&u);
-    int rc = amp_store_update(s, key, NULL, entry_change, &u, NULL, err);
-    change_release(&u);
-    *changed = rc == 0 && u.changed;
-    return rc;
+    return entry_step(s, key, &u, actor, err);
 }
 
 /* ---- removing ---- */
-
-static int entry_drop(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                      struct amp_error *err)
-{
-    const struct change *u = ctx;
-    (void)err;
-    if (!now->found || now->rev != u->rev)
-        return 1;
-    c->event = u->event;
-    c->to = "REMOVED";
-    c->json = AMP_SPAN("{}");
-    c->actor = u->actor;
-    c->remove = true;
-    return 0;
-}
 
 struct removal {
     struct amp_store *store;
@@ -341,26 +303,29 @@ struct removal {
     uint32_t n, most;
 };
 
-static int record_drop(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                       struct amp_error *err)
+static int entry_remove(struct removal *r, const struct amp_key *key, uint64_t rev,
+                        struct amp_error *err)
 {
-    struct removal *r = ctx;
-    struct change u = {.event = r->event, .actor = r->actor, .rev = rec->rev};
-    enum amp_store_outcome how;
-    struct amp_activity a;
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    int rc = amp_subject_remove(&entries, r->store, *key, rev, r->event, r->actor, err);
 
+    r->n += rc > 0;
+    return rc < 0 ? -1 : r->most && r->n >= r->most;
+}
+
+static int entry_drop(void *ctx, const void *rec, struct amp_error *err)
+{
+    const struct amp_activity *a = rec;
+    struct removal *r = ctx;
+    bool drops = r->f ? entry_fits(r->f, a) : a->state == ENDED;
+
+    return drops ? entry_remove(r, a->key, a->rev, err) : 0;
+}
+
+static int row_drop(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
+{
     (void)id;
-    if (!r->f && !amp_span_is(rec->state, ENDED))
-        return 0;
-    if (r->f && amp_rec_parse(&activity_rec, rec->json, &mem, &a, err) < 0)
-        return -1;
-    if (r->f && !entry_fits(r->f, &a))
-        return 0;
-    if (amp_store_update(r->store, *rec->key, NULL, entry_drop, &u, &how, err) < 0)
-        return -1;
-    r->n += how == AMP_STORE_COMMITTED;
-    return r->most && r->n >= r->most;
+    return amp_span_is(rec->state, states[ENDED]) ? entry_remove(ctx, rec->key, rec->rev, err) : 0;
 }
 
 /* Active entries are due within AMP_ACTIVITY_LOOK_MS, so the oldest of the history come first among
@@ -371,7 +336,7 @@ static int history_trim(struct amp_store *s, int64_t now_ms,
     const uint64_t most = (uint64_t)limit_of(limits->history, AMP_ACTIVITY_HISTORY);
     uint64_t n;
 
-    if (entries_count(s, ENDED, &n, err) < 0)
+    if (entries_count(s, states[ENDED], &n, err) < 0)
         return -1;
     if (n <= most)
         return 0;
@@ -381,7 +346,7 @@ static int history_trim(struct amp_store *s, int64_t now_ms,
                                        .due_ms = now_ms + 2 * (int64_t)AMP_ACTIVITY_LOOK_MS,
                                        .key = AMP_SPAN(""),
                                        .most = r.most};
-    return amp_store_due_window(s, &w, record_drop, &r, err);
+    return amp_store_due_window(s, &w, row_drop, &r, err);
 }
 
 int amp_activity_end(struct amp_store *s, const struct amp_activity *a, enum amp_activity_end how,
@@ -389,18 +354,16 @@ int amp_activity_end(struct amp_store *s, const struct amp_activity *a, enum amp
                      struct amp_error *err)
 {
     struct number n;
-    bool changed;
+    int rc = entry_end(s, key_of(a, &n), 0, how, now_ms, NULL, limits, err);
 
-    if (entry_end(s, key_of(a, &n), 0, how, now_ms, NULL, limits, &changed, err) < 0)
-        return -1;
-    return changed ? history_trim(s, now_ms, limits, err) : 0;
+    return rc > 0 ? history_trim(s, now_ms, limits, err) : rc;
 }
 
 int amp_activity_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                         struct amp_error *err)
 {
     struct removal r = {.store = s, .event = "forget", .actor = actor};
-    int rc = amp_store_due(s, AMP_ACTIVITY_KIND, now_ms, record_drop, &r, err);
+    int rc = amp_subject_due(&entries, s, now_ms, entry_drop, &r, err);
     *gone += r.n;
     return rc;
 }
@@ -409,11 +372,7 @@ int amp_activity_purge(struct amp_store *s, const struct amp_activity_filter *f,
                        uint32_t *gone, struct amp_error *err)
 {
     struct removal r = {.store = s, .f = f, .event = "purge", .actor = actor};
-    int rc = amp_store_each(s, AMP_ACTIVITY_KIND,
-                            f->ended     ? ENDED
-                            : f->history ? NULL
-                                         : ACTIVE,
-                            record_drop, &r, err);
+    int rc = entries_each(s, f, entry_drop, &r, err);
     *gone = r.n;
     return rc;
 }
@@ -427,54 +386,26 @@ struct reconciling {
     uint32_t n;
 };
 
-static int entry_keep(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                      struct amp_error *err)
+static int entry_reconcile(void *ctx, const void *rec, struct amp_error *err)
 {
-    struct change *u = ctx;
-    if (!now->found || now->rev != u->rev)
-        return 1;
-    amp_buf_reset(&u->json);
-    if (amp_buf_add(&u->json, now->json.p, now->json.n, err) < 0)
-        return -1;
-    c->event = "keep";
-    c->to = ACTIVE;
-    c->json = amp_buf_span(&u->json);
-    c->due_ms = u->due_ms;
-    c->actor = u->actor;
-    return 0;
-}
-
-static int entry_reconcile(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                           struct amp_error *err)
-{
+    const struct amp_activity *a = rec;
     struct reconciling *r = ctx;
     const struct amp_activity_reconcile *how = r->how;
-    struct amp_activity a;
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    bool changed = false;
+    int rc = 0;
 
-    if (!amp_span_is(rec->state, ACTIVE) || (how->agent && !amp_span_is(id, how->agent)))
+    if (a->state != ACTIVE)
         return 0;
-    if (amp_rec_parse(&activity_rec, rec->json, &mem, &a, err) < 0)
-        return -1;
-    const struct amp_key key = *rec->key;
-    const uint64_t rev = rec->rev;
-    bool lost = !amp_activity_is_alive(&a);
-    if (lost || (how->task_ended && how->task_ended(how->ctx, r->store, a.task))) {
-        if (entry_end(r->store, key, rev, lost ? AMP_ACTIVITY_LOST : AMP_ACTIVITY_OVER, how->now_ms,
-                      how->actor, r->limits, &changed, err) < 0)
-            return -1;
-        r->n += changed;
-        return 0;
+    bool lost = !amp_activity_is_alive(a);
+    if (lost || (how->task_ended && how->task_ended(how->ctx, r->store, a->task))) {
+        rc = entry_end(r->store, *a->key, a->rev, lost ? AMP_ACTIVITY_LOST : AMP_ACTIVITY_OVER,
+                       how->now_ms, how->actor, r->limits, err);
+        r->n += rc > 0;
+    } else if (how->due) {
+        const struct change u = {
+            .event = "keep", .rev = a->rev, .due_ms = how->now_ms + AMP_ACTIVITY_LOOK_MS};
+        rc = entry_step(r->store, *a->key, &u, how->actor, err);
     }
-    if (!how->due)
-        return 0;
-    struct change u = {
-        .actor = how->actor, .rev = rev, .due_ms = how->now_ms + AMP_ACTIVITY_LOOK_MS};
-    change_init(&u);
-    int rc = amp_store_update(r->store, key, NULL, entry_keep, &u, NULL, err);
-    change_release(&u);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 int amp_activity_reconcile(struct amp_store *s, const struct amp_activity_reconcile *how,
@@ -482,15 +413,11 @@ int amp_activity_reconcile(struct amp_store *s, const struct amp_activity_reconc
                            struct amp_error *err)
 {
     struct reconciling r = {s, how, limits, 0};
-    struct amp_span prefix = amp_key_prefix(amp_span_str(how->agent ? how->agent : ""));
-    int rc;
+    int rc = how->due ? amp_subject_due(&entries, s, how->now_ms, entry_reconcile, &r, err)
+             : how->agent
+                 ? amp_subject_of(&entries, s, amp_span_str(how->agent), entry_reconcile, &r, err)
+                 : amp_subject_each(&entries, s, states[ACTIVE], entry_reconcile, &r, err);
 
-    if (how->due)
-        rc = amp_store_due(s, AMP_ACTIVITY_KIND, how->now_ms, entry_reconcile, &r, err);
-    else if (prefix.n > 0)
-        rc = amp_store_each_of(s, AMP_ACTIVITY_KIND, prefix, entry_reconcile, &r, err);
-    else
-        rc = amp_store_each(s, AMP_ACTIVITY_KIND, ACTIVE, entry_reconcile, &r, err);
     if (n_ended)
         *n_ended += r.n;
     return rc;
@@ -517,7 +444,7 @@ int amp_activity_write(const struct amp_activity *a, struct amp_buf *out, struct
     if (a->attempt > 0)
         amp_jw_member_int(&w, "attempt", a->attempt);
     amp_jw_some_str(&w, "role", a->role);
-    amp_jw_member_text(&w, "state", a->ended_ms ? ENDED : ACTIVE);
+    amp_jw_member_text(&w, "state", states[a->ended_ms ? ENDED : ACTIVE]);
     if (a->ended_ms) {
         amp_time_format(a->ended_ms, time);
         amp_jw_member_text(&w, "ended", time);

@@ -35,6 +35,10 @@ struct amp_activity {
     int64_t ended_ms;         /* 0: ACTIVE */
     struct amp_span outcome;  /* an enum amp_activity_end as a word; empty: ACTIVE */
     int64_t pid, pid_started; /* the process that made the entry */
+    uint8_t state;
+    uint64_t rev;
+    int64_t due_ms; /* of the next check, or the end of the history */
+    const struct amp_key *key;
 };
 
 #define AMP_ACTIVITY_ENDS(X)                                                                       \

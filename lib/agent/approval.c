@@ -6,9 +6,7 @@
 #include "agent/capability.h"
 #include "base/codes.h"
 #include "protocol/compose/json.h"
-#include "json/record.h"
-
-#define KIND "task_approval"
+#include "record/subject.h"
 
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(CSTR, struct amp_task_approval, "person", person),
@@ -17,36 +15,15 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(approval_rec, "the approval of a task", struct amp_task_approval, fields);
 
-struct giving {
-    const struct amp_task_approval *a;
-    const char *actor;
-    struct amp_buf json;
-};
-
-static int on_give(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                   struct amp_error *err)
-{
-    struct giving *g = ctx;
-
-    (void)now;
-    amp_buf_reset(&g->json);
-    if (amp_rec_write(&approval_rec, g->a, &g->json, err) < 0)
-        return -1;
-    c->event = "approve";
-    c->to = "APPROVED";
-    c->actor = g->actor;
-    c->json = amp_buf_span(&g->json);
-    return 0;
-}
+static const char *const states[] = {"APPROVED", NULL};
+static const struct amp_subject approvals = {
+    .kind = "task_approval", .table = &approval_rec, .states = states};
 
 int amp_approval_give(struct amp_store *s, const struct amp_task_approval *a, const char *actor,
                       struct amp_error *err)
 {
-    struct giving g = {a, actor, {.max = AMP_REC_MAX}};
-    int rc = amp_store_update(s, AMP_KEY(KIND, a->task), NULL, on_give, &g, NULL, err);
-
-    amp_buf_release(&g.json);
-    return rc < 0 ? -1 : 0;
+    return amp_subject_put(&approvals, s, AMP_KEY(approvals.kind, a->task), a, false, "approve",
+                           actor, err);
 }
 
 int amp_approval_check(struct amp_store *s, struct amp_span task, const struct amp_span *capability,
@@ -65,7 +42,7 @@ int amp_approval_check(struct amp_store *s, struct amp_span task, const struct a
     if (!high || task.n == 0)
         return 0;
     struct amp_store_rec rec;
-    if (amp_store_get(s, AMP_KEY(KIND, task), &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(approvals.kind, task), &rec, err) < 0)
         return -1;
     return rec.found ? 0
                      : amp_fail(err, AMP_NO, approval_required,

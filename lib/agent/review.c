@@ -9,11 +9,10 @@
 
 #include "agent/capability.h"
 #include "base/codes.h"
-#include "json/record.h"
+#include "record/subject.h"
 
-#define OPEN    "OPEN"
-#define CLOSED  "CLOSED"
-#define WATCHED "WATCHED"
+enum { WATCHED, OPEN, CLOSED };
+static const char *const states[] = {"WATCHED", "OPEN", "CLOSED", NULL};
 
 struct stored {
     const char *id, *note;
@@ -21,6 +20,7 @@ struct stored {
     struct amp_span *corr;
     uint32_t n_corr;
     int64_t count, first_ms, created_ms, last_ms; /* first: of the failures that are watched */
+    uint8_t state;
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(CSTR, struct stored, "review", id),
@@ -40,8 +40,8 @@ AMP_REC_TABLE(stored_rec, "a review item", struct stored, fields);
 struct adding {
     const struct amp_review_cause *c;
     const json_t *catalog;
-    struct amp_buf *mem, *json;
     bool made;
+    char id[AMP_UUID_MAX + 4];
 };
 
 static struct amp_span version_of(const json_t *catalog, const char *ref)
@@ -71,55 +71,89 @@ static void sample_add(struct stored *r, struct amp_span corr)
         r->corr[r->n_corr++] = corr;
 }
 
-static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                  struct amp_error *err)
+static void failure_add(struct stored *r, struct adding *a, bool found)
 {
-    struct adding *a = ctx;
     const struct amp_review_cause *c = a->c;
-    char id[AMP_UUID_MAX + 4] = "rev_";
-    struct stored r;
-    bool open = now->found && amp_span_is(now->state, OPEN);
-    bool watched = now->found && amp_span_is(now->state, WATCHED);
-    if (amp_rec_parse(&stored_rec, now->found ? now->json : AMP_SPAN("{}"), a->mem, &r, err) < 0)
-        return -1;
-    if (!open && !(watched && c->now_ms - r.first_ms <= AMP_REVIEW_ROUTES_MS))
-        item_begin(&r, a);
-    sample_add(&r, c->correlation);
-    r.count++;
-    r.last_ms = c->now_ms;
-    a->made = !open && (!c->route || r.count >= AMP_REVIEW_ROUTES);
+    const bool open = r->state == OPEN;
+
+    if (!open && !(found && r->state == WATCHED && c->now_ms - r->first_ms <= AMP_REVIEW_ROUTES_MS))
+        item_begin(r, a);
+    sample_add(r, c->correlation);
+    r->count++;
+    r->last_ms = c->now_ms;
+    a->made = !open && (!c->route || r->count >= AMP_REVIEW_ROUTES);
     if (a->made) {
-        amp_uuid4(id + 4);
-        r.id = id;
-        r.created_ms = c->now_ms;
-        r.delegation = version_of(a->catalog, "delegationSkillRef");
-        r.executor = version_of(a->catalog, "executorSkillRef");
+        snprintf(a->id, sizeof a->id, "rev_");
+        amp_uuid4(a->id + 4);
+        r->id = a->id;
+        r->created_ms = c->now_ms;
+        r->delegation = version_of(a->catalog, "delegationSkillRef");
+        r->executor = version_of(a->catalog, "executorSkillRef");
     }
-    amp_buf_reset(a->json);
-    change->event = a->made ? "review" : "fail";
-    change->to = open || a->made ? OPEN : WATCHED;
-    change->actor = c->actor;
-    if (amp_rec_write(&stored_rec, &r, a->json, err) < 0)
-        return -1;
-    change->json = amp_buf_span(a->json);
+    r->state = open || a->made ? OPEN : WATCHED;
+}
+
+struct closing {
+    const char *id, *note;
+    char capability[200], failure[64];
+    bool done;
+};
+
+struct change {
+    struct adding *add; /* or */
+    struct closing *close;
+};
+
+static int item_change(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    const struct change *c = t->step->with;
+    struct stored *r = rec;
+
+    (void)err;
+    if (c->add) {
+        failure_add(r, c->add, t->now->found);
+        t->change->event = c->add->made ? "review" : "fail";
+        return 0;
+    }
+    c->close->done = r->state == OPEN && strcmp(r->id, c->close->id) == 0;
+    if (!c->close->done)
+        return 1;
+    r->note = c->close->note ? c->close->note : "";
+    r->state = CLOSED;
+    t->change->event = "close";
     return 0;
+}
+
+static const struct amp_subject items = {.kind = AMP_REVIEW_KIND,
+                                         .table = &stored_rec,
+                                         .states = states,
+                                         .state = AMP_SUBJECT_AT(struct stored, state),
+                                         .carry = item_change};
+
+static int item_step(struct amp_store *s, struct amp_span capability, const char *failure,
+                     const struct change *c, const char *actor, struct amp_error *err)
+{
+    const struct amp_subject_step step = {
+        .key = AMP_KEY(AMP_REVIEW_KIND, capability, amp_span_str(failure)),
+        .with = c,
+        .actor = actor};
+
+    return amp_subject_step(&items, s, &step, NULL, NULL, NULL, err);
 }
 
 int amp_review_add(struct amp_store *s, const struct amp_review_cause *c, bool *made,
                    struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX}, json = {.max = 1 << 20};
     struct amp_capability cap;
     if (amp_capability_find(s, c->capability, &cap, err) < 0)
         return -1;
-    struct adding a = {.c = c, .catalog = cap.catalog, .mem = &mem, .json = &json};
+    struct adding a = {.c = c, .catalog = cap.catalog};
     int rc = 0;
     /* A failed route counts only for a capability that agents should have. */
     bool counts =
         cap.catalog && (!c->route || strcmp(amp_json_str(cap.catalog, "status"), "active") == 0);
     if (counts)
-        rc = amp_store_update(s, AMP_KEY(AMP_REVIEW_KIND, c->capability, amp_span_str(c->failure)),
-                              NULL, add_fn, &a, NULL, err);
+        rc = item_step(s, c->capability, c->failure, &(struct change){.add = &a}, c->actor, err);
     amp_capability_release(&cap);
     if (made)
         *made = a.made;
@@ -155,92 +189,49 @@ static json_t *item_make(const struct stored *r)
 struct each {
     amp_review_fn fn;
     void *ctx;
-    struct amp_buf *mem;
 };
 
-static int on_review(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                     struct amp_error *err)
+static int on_review(void *ctx, const void *rec, struct amp_error *err)
 {
-    struct each *e = ctx;
-    struct stored r;
-    (void)id;
-    if (amp_span_is(rec->state, WATCHED))
+    const struct each *e = ctx;
+    const struct stored *r = rec;
+    if (r->state == WATCHED)
         return 0;
-    if (amp_rec_parse(&stored_rec, rec->json, e->mem, &r, err) < 0)
-        return -1;
-    json_auto_t *item = item_make(&r);
+    json_auto_t *item = item_make(r);
     if (!item)
         return amp_fail_memory(err);
-    const struct amp_review out = {.state = amp_span_is(rec->state, OPEN) ? OPEN : CLOSED,
-                                   .item = item,
-                                   .count = r.count,
-                                   .last_ms = r.last_ms};
+    const struct amp_review out = {
+        .state = states[r->state], .item = item, .count = r->count, .last_ms = r->last_ms};
     return e->fn(e->ctx, &out, err);
 }
 
 int amp_reviews_each(struct amp_store *s, amp_review_fn fn, void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    return amp_store_each(s, AMP_REVIEW_KIND, NULL, on_review, &(struct each){fn, ctx, &mem}, err);
+    return amp_subject_each(&items, s, NULL, on_review, &(struct each){fn, ctx}, err);
 }
 
 /* ---- closing ---- */
-
-struct closing {
-    const char *id, *note, *actor;
-    int64_t now_ms;
-    char capability[200], failure[64];
-    struct amp_buf *mem, *json;
-    bool done;
-};
 
 static int open_find(void *ctx, const struct amp_review *r, struct amp_error *err)
 {
     struct closing *c = ctx;
     (void)err;
-    if (strcmp(r->state, OPEN) != 0 || strcmp(amp_json_str(r->item, "reviewId"), c->id) != 0)
+    if (strcmp(r->state, states[OPEN]) != 0 ||
+        strcmp(amp_json_str(r->item, "reviewId"), c->id) != 0)
         return 0;
     snprintf(c->capability, sizeof c->capability, "%s", amp_json_str(r->item, "capabilityId"));
     snprintf(c->failure, sizeof c->failure, "%s", amp_json_str(r->item, "failureClass"));
     return 1;
 }
 
-static int close_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                    struct amp_error *err)
-{
-    struct closing *c = ctx;
-    struct stored r;
-    c->done = false;
-    if (!now->found || !amp_span_is(now->state, OPEN))
-        return 1;
-    if (amp_rec_parse(&stored_rec, now->json, c->mem, &r, err) < 0)
-        return -1;
-    if (strcmp(r.id, c->id) != 0)
-        return 1;
-    r.note = c->note ? c->note : "";
-    amp_buf_reset(c->json);
-    if (amp_rec_write(&stored_rec, &r, c->json, err) < 0)
-        return -1;
-    change->event = "close";
-    change->to = CLOSED;
-    change->actor = c->actor;
-    change->json = amp_buf_span(c->json);
-    c->done = true;
-    return 0;
-}
-
 int amp_review_close(struct amp_store *s, const char *id, const char *note, const char *actor,
-                     int64_t now_ms, struct amp_error *err)
+                     struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX}, json = {.max = 1 << 20};
-    struct closing c = {
-        .id = id, .note = note, .actor = actor, .now_ms = now_ms, .mem = &mem, .json = &json};
+    struct closing c = {.id = id, .note = note};
     if (amp_reviews_each(s, open_find, &c, err) < 0)
         return -1;
-    if (*c.capability &&
-        amp_store_update(
-            s, AMP_KEY(AMP_REVIEW_KIND, amp_span_str(c.capability), amp_span_str(c.failure)), NULL,
-            close_fn, &c, NULL, err) < 0)
+    if (*c.capability && item_step(s, amp_span_str(c.capability), c.failure,
+                                   &(struct change){.close = &c}, actor, err) < 0)
         return -1;
     return c.done ? 0
                   : amp_fail(err, AMP_NO, unknown_ref, "there is no open review item %.100s", id);

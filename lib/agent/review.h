@@ -37,6 +37,6 @@ typedef int (*amp_review_fn)(void *ctx, const struct amp_review *r, struct amp_e
 int amp_reviews_each(struct amp_store *s, amp_review_fn fn, void *ctx, struct amp_error *err);
 /* NO unknown_ref: there is no open item of this id. */
 int amp_review_close(struct amp_store *s, const char *id, const char *note, const char *actor,
-                     int64_t now_ms, struct amp_error *err);
+                     struct amp_error *err);
 
 #endif

@@ -78,24 +78,18 @@ int amp_handoff_unrefer(struct amp_store *s, const struct amp_handoff *h, struct
 
 struct search {
     struct amp_store *store;
-    struct amp_span name;
     amp_subject_each_fn fn;
     void *ctx;
 };
 
-static int on_ref(void *ctx, struct amp_span name, const struct amp_store_rec *rec,
-                  struct amp_error *err)
+static int on_ref(void *ctx, const void *rec, struct amp_error *err)
 {
     const struct search *f = ctx;
+    const struct ref *r = rec;
     struct amp_handoff h;
-    struct ref r;
-    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX}, own = {.max = AMP_REC_MAX};
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
 
-    if (!amp_span_eq(name, f->name))
-        return 0;
-    if (amp_rec_parse(&ref_rec, rec->json, &own, &r, err) < 0)
-        return -1;
-    int found = amp_handoff_find(f->store, r.id, &mem, &h, err);
+    int found = amp_handoff_find(f->store, r->id, &mem, &h, err);
     return found <= 0 ? found : f->fn(f->ctx, &h, err);
 }
 
@@ -103,7 +97,7 @@ int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_subject_e
                         void *ctx, struct amp_error *err)
 {
     char mem[AMP_SHA256_MAX];
-    struct search f = {s, name_of(name, mem), fn, ctx};
+    struct search f = {s, fn, ctx};
     uint64_t any;
 
     if (name.n == 0)
@@ -112,9 +106,7 @@ int amp_handoff_each_of(struct amp_store *s, struct amp_span name, amp_subject_e
         return -1;
     if (any == 0)
         return 0;
-    const struct amp_span prefix = amp_key_prefix(f.name);
-    return prefix.n > 0 ? amp_store_each_of(s, refs.kind, prefix, on_ref, &f, err)
-                        : amp_store_each(s, refs.kind, NULL, on_ref, &f, err);
+    return amp_subject_of(&refs, s, name_of(name, mem), on_ref, &f, err);
 }
 
 /* ---- who owns what ---- */

@@ -27,11 +27,20 @@ static int state_find(const struct amp_subject *u, struct amp_span word)
     return -1;
 }
 
-static void members_set(const struct amp_subject *u, void *rec, uint8_t state, uint64_t rev)
+static uint8_t state_of(const struct amp_subject *u, void *rec)
 {
-    *(uint8_t *)member_of(rec, u->state) = state;
+    return u->state ? *(uint8_t *)member_of(rec, u->state) : 0;
+}
+
+static void members_set(const struct amp_subject *u, void *rec, uint8_t state, uint64_t rev,
+                        int64_t due_ms)
+{
+    if (u->state)
+        *(uint8_t *)member_of(rec, u->state) = state;
     if (u->rev)
         *(uint64_t *)member_of(rec, u->rev) = rev;
+    if (u->due)
+        *(int64_t *)member_of(rec, u->due) = due_ms;
 }
 
 static int record_read(const struct amp_subject *u, const struct amp_store_rec *row,
@@ -44,7 +53,7 @@ static int record_read(const struct amp_subject *u, const struct amp_store_rec *
                         u->table->what, AMP_CLIP(row->state, 40));
     if (amp_rec_parse(u->table, row->found ? row->json : AMP_SPAN("{}"), mem, rec, err) < 0)
         return -1;
-    members_set(u, rec, (uint8_t)state, row->rev);
+    members_set(u, rec, (uint8_t)state, row->rev, row->found ? row->due_ms : 0);
     return 0;
 }
 
@@ -65,6 +74,7 @@ struct walk {
     amp_subject_each_fn fn;
     void *ctx, *rec;
     struct amp_buf mem;
+    const struct amp_span *part; /* the first of the keys; NULL: any */
 };
 
 static int walk_visit(void *ctx, struct amp_span id, const struct amp_store_rec *row,
@@ -72,18 +82,26 @@ static int walk_visit(void *ctx, struct amp_span id, const struct amp_store_rec 
 {
     struct walk *w = ctx;
 
-    (void)id;
-    return record_read(w->subject, row, &w->mem, w->rec, err) < 0 ? -1 : w->fn(w->ctx, w->rec, err);
+    if (w->part && !amp_span_eq(id, *w->part))
+        return 0;
+    if (record_read(w->subject, row, &w->mem, w->rec, err) < 0)
+        return -1;
+    if (w->subject->key)
+        *(const struct amp_key **)member_of(w->rec, w->subject->key) = row->key;
+    return w->fn(w->ctx, w->rec, err);
 }
 
-/* due_ms 0: all records. */
+/* due_ms 0 and part NULL: all records. */
 static int records_walk(const struct amp_subject *u, struct amp_store *s, const char *state,
-                        int64_t due_ms, amp_subject_each_fn fn, void *ctx, struct amp_error *err)
+                        int64_t due_ms, const struct amp_span *part, amp_subject_each_fn fn,
+                        void *ctx, struct amp_error *err)
 {
-    struct walk w = {u, fn, ctx, calloc(1, u->table->size), {.max = AMP_REC_MAX}};
-    int rc = !w.rec   ? amp_fail_memory(err)
-             : due_ms ? amp_store_due(s, u->kind, due_ms, walk_visit, &w, err)
-                      : amp_store_each(s, u->kind, state, walk_visit, &w, err);
+    struct amp_span prefix = part ? amp_key_prefix(*part) : (struct amp_span){0};
+    struct walk w = {u, fn, ctx, calloc(1, u->table->size), {.max = AMP_REC_MAX}, part};
+    int rc = !w.rec     ? amp_fail_memory(err)
+             : due_ms   ? amp_store_due(s, u->kind, due_ms, walk_visit, &w, err)
+             : prefix.n ? amp_store_each_of(s, u->kind, prefix, walk_visit, &w, err)
+                        : amp_store_each(s, u->kind, state, walk_visit, &w, err);
 
     amp_buf_release(&w.mem);
     free(w.rec);
@@ -93,13 +111,19 @@ static int records_walk(const struct amp_subject *u, struct amp_store *s, const 
 int amp_subject_each(const struct amp_subject *u, struct amp_store *s, const char *state,
                      amp_subject_each_fn fn, void *ctx, struct amp_error *err)
 {
-    return records_walk(u, s, state, 0, fn, ctx, err);
+    return records_walk(u, s, state, 0, NULL, fn, ctx, err);
+}
+
+int amp_subject_of(const struct amp_subject *u, struct amp_store *s, struct amp_span part,
+                   amp_subject_each_fn fn, void *ctx, struct amp_error *err)
+{
+    return records_walk(u, s, NULL, 0, &part, fn, ctx, err);
 }
 
 int amp_subject_due(const struct amp_subject *u, struct amp_store *s, int64_t now_ms,
                     amp_subject_each_fn fn, void *ctx, struct amp_error *err)
 {
-    return records_walk(u, s, NULL, now_ms, fn, ctx, err);
+    return records_walk(u, s, NULL, now_ms, NULL, fn, ctx, err);
 }
 
 /* ---- steps ---- */
@@ -110,6 +134,7 @@ struct commit {
     void *rec;
     uint8_t state; /* after the step */
     uint64_t rev;
+    int64_t due_ms;
     struct amp_buf mem, json;
 };
 
@@ -138,7 +163,7 @@ static int commit_make(void *ctx, const struct amp_store_rec *now, struct amp_st
 
     if (record_read(u, now, &c->mem, c->rec, err) < 0)
         return -1;
-    t.from = *(uint8_t *)member_of(c->rec, u->state);
+    t.from = state_of(u, c->rec);
     change->actor = c->step->actor;
     change->emits = c->step->emits;
     change->n_emits = c->step->n_emits;
@@ -149,9 +174,12 @@ static int commit_make(void *ctx, const struct amp_store_rec *now, struct amp_st
         rc = u->carry(c->rec, &t, err);
     if (rc)
         return rc;
-    c->state = *(uint8_t *)member_of(c->rec, u->state);
+    c->state = state_of(u, c->rec);
     c->rev = now->rev + 1;
     change->to = state_name(u, c->state);
+    if (u->due)
+        change->due_ms = *(int64_t *)member_of(c->rec, u->due);
+    c->due_ms = change->due_ms;
     amp_buf_reset(&c->json);
     if (amp_rec_write(u->table, c->rec, &c->json, err) < 0)
         return -1;
@@ -165,7 +193,7 @@ static int commit_read(const struct commit *c, struct amp_buf *mem, void *rec,
 {
     if (amp_rec_parse(c->subject->table, amp_buf_span(&c->json), mem, rec, err) < 0)
         return -1;
-    members_set(c->subject, rec, c->state, c->rev);
+    members_set(c->subject, rec, c->state, c->rev, c->due_ms);
     return 0;
 }
 
@@ -193,11 +221,44 @@ int amp_subject_step(const struct amp_subject *u, struct amp_store *s,
     return rc;
 }
 
+struct put {
+    const void *rec;
+    size_t size;
+    bool once;
+    const char *event;
+};
+
+static int record_put(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    const struct put *p = t->step->with;
+
+    (void)err;
+    if (p->once && t->now->found)
+        return 1;
+    memcpy(rec, p->rec, p->size);
+    t->change->event = p->event;
+    return 0;
+}
+
+int amp_subject_put(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
+                    const void *rec, bool once, const char *event, const char *actor,
+                    struct amp_error *err)
+{
+    struct amp_subject as = *u;
+    const struct put p = {rec, u->table->size, once, event};
+    const struct amp_subject_step step = {.key = key, .with = &p, .actor = actor};
+
+    as.check = record_put;
+    as.machine = NULL;
+    as.carry = NULL;
+    return amp_subject_step(&as, s, &step, NULL, NULL, NULL, err);
+}
+
 /* ---- removal ---- */
 
 struct removal {
     uint64_t rev;
-    const char *actor;
+    const char *event, *actor;
 };
 
 static int record_remove(void *ctx, const struct amp_store_rec *now,
@@ -208,7 +269,7 @@ static int record_remove(void *ctx, const struct amp_store_rec *now,
     (void)err;
     if (!now->found || (r->rev && now->rev != r->rev))
         return 1;
-    change->event = "forget";
+    change->event = r->event;
     change->to = "REMOVED";
     change->json = AMP_SPAN("{}");
     change->actor = r->actor;
@@ -216,14 +277,20 @@ static int record_remove(void *ctx, const struct amp_store_rec *now,
     return 0;
 }
 
-int amp_subject_forget(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
-                       uint64_t rev, const char *actor, struct amp_error *err)
+int amp_subject_remove(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
+                       uint64_t rev, const char *event, const char *actor, struct amp_error *err)
 {
-    struct removal r = {rev, actor};
+    struct removal r = {rev, event, actor};
     enum amp_store_outcome how;
 
     (void)u;
     return amp_store_update(s, key, NULL, record_remove, &r, &how, err) < 0
                ? -1
                : how == AMP_STORE_COMMITTED;
+}
+
+int amp_subject_forget(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
+                       uint64_t rev, const char *actor, struct amp_error *err)
+{
+    return amp_subject_remove(u, s, key, rev, "forget", actor, err);
 }

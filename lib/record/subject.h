@@ -59,8 +59,13 @@ struct amp_subject {
     const struct amp_fsm *machine;
     const char *const *states; /* without a machine: its states, the first for a new record; ends
                                 * with NULL */
-    uint32_t state, rev;       /* AMP_SUBJECT_AT of an uint8_t; of an uint64_t, 0: none */
-    amp_subject_fn check;      /* before the machine's step; NULL: none */
+    /* AMP_SUBJECT_AT of members outside of the table, 0: none. */
+    uint32_t state; /* uint8_t; without it there is one state */
+    uint32_t rev;   /* uint64_t */
+    uint32_t key;   /* const struct amp_key *: while a record of each, of or due is visited */
+    uint32_t due;   /* int64_t: the record's deadline in ms, 0: none; without this member carry sets
+                     * change->due_ms */
+    amp_subject_fn check; /* before the machine's step; NULL: none */
     uint32_t (*facts)(const void *rec, const struct amp_subject_turn *t); /* NULL: none */
     amp_subject_fn carry; /* changes the record for the effects */
 };
@@ -74,6 +79,9 @@ int amp_subject_find(const struct amp_subject *u, struct amp_store *s, struct am
 typedef int (*amp_subject_each_fn)(void *ctx, const void *rec, struct amp_error *err);
 int amp_subject_each(const struct amp_subject *u, struct amp_store *s, const char *state,
                      amp_subject_each_fn fn, void *ctx, struct amp_error *err);
+/* Calls fn for each record whose key begins with this part. */
+int amp_subject_of(const struct amp_subject *u, struct amp_store *s, struct amp_span part,
+                   amp_subject_each_fn fn, void *ctx, struct amp_error *err);
 /* Calls fn for each record that is due, the earliest first. */
 int amp_subject_due(const struct amp_subject *u, struct amp_store *s, int64_t now_ms,
                     amp_subject_each_fn fn, void *ctx, struct amp_error *err);
@@ -84,8 +92,16 @@ int amp_subject_step(const struct amp_subject *u, struct amp_store *s,
                      const struct amp_subject_step *step, struct amp_buf *mem, void *rec,
                      enum amp_store_outcome *outcome, struct amp_error *err);
 
+/* Writes a record as it is given, without the machine. once: only if there is none. */
+int amp_subject_put(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
+                    const void *rec, bool once, const char *event, const char *actor,
+                    struct amp_error *err);
+
 /* Removes a record, whatever its state is. rev: only if it is still at this revision, 0: any.
  * 1: removed; 0: there is none or it was changed. */
+int amp_subject_remove(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
+                       uint64_t rev, const char *event, const char *actor, struct amp_error *err);
+/* The same with the event "forget". */
 int amp_subject_forget(const struct amp_subject *u, struct amp_store *s, struct amp_key key,
                        uint64_t rev, const char *actor, struct amp_error *err);
 

@@ -77,7 +77,7 @@ const char *amp_bind_reason_name(int reason);
 #define AMP_BINDING_RETRY_MOST_MS 60000
 
 struct amp_binding {
-    bool found;
+    uint64_t rev;  /* of the record; 0: there is none */
     uint8_t state; /* AMP_BINDING_STATES */
     char agent[128];
     char repo[PATH_MAX], worktree[PATH_MAX]; /* the home */

@@ -12,28 +12,15 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(override_rec, "an override's record", struct amp_override, fields);
 
-static int override_set(void *rec, struct amp_subject_turn *t, struct amp_error *err)
-{
-    (void)err;
-    *(struct amp_override *)rec = *(const struct amp_override *)t->step->with;
-    t->change->event = "GRANT";
-    return 0;
-}
-
 static const char *const states[] = {"OPEN", NULL};
-static const struct amp_subject overrides = {.kind = "override",
-                                             .table = &override_rec,
-                                             .states = states,
-                                             .state = AMP_SUBJECT_AT(struct amp_override, state),
-                                             .carry = override_set};
+static const struct amp_subject overrides = {
+    .kind = "override", .table = &override_rec, .states = states};
 
 int amp_override_record(struct amp_store *s, const char *id, const struct amp_override *o,
                         struct amp_error *err)
 {
-    const struct amp_subject_step step = {.key = AMP_KEY(overrides.kind, amp_span_str(id)),
-                                          .with = o};
-
-    return amp_subject_step(&overrides, s, &step, NULL, NULL, NULL, err) < 0
+    return amp_subject_put(&overrides, s, AMP_KEY(overrides.kind, amp_span_str(id)), o, false,
+                           "GRANT", NULL, err) < 0
                ? -1
                : amp_store_sync(s, err);
 }

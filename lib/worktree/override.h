@@ -11,7 +11,6 @@ struct amp_override {
     const char *branch, *agent;
     int64_t until_ms;
     const char *reason, *by;
-    uint8_t state;
 };
 /* Records and syncs an override. */
 int amp_override_record(struct amp_store *s, const char *id, const struct amp_override *o,

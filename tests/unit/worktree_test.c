@@ -200,7 +200,7 @@ static void bindings(void)
     if (!TAP_OK(amp_store_open(at("state"), &options, &s, &err) == 0, "a store"))
         return;
     amp_binding_get(s, "bob", &b, &err);
-    TAP_OK(!b.found && b.state == AMP_BINDING_UNBOUND, "unbound at first");
+    TAP_OK(!b.rev && b.state == AMP_BINDING_UNBOUND, "unbound at first");
     TAP_OK(step(s, AMP_BINDING_EV_BIND_ERROR, "/w", &b, &err) == 0, "a bind that fails");
     TAP_OK(b.state == AMP_BINDING_BIND_FAILED && b.tries == 1 && b.due_ms == 61000, "is recorded");
     TAP_STR(amp_bind_reason_name(b.reason), "worktree_locked", "with its reason");

@@ -237,7 +237,7 @@ static void agent_show(struct top_source *src, const char *name, struct top_text
         top_fact_add(t, "node", r.reach.node);
     }
     top_head_add(t, "worktree");
-    if (b->found) {
+    if (b->rev) {
         top_fact_add(t, "state", amp_binding_fsm.states[b->state].name);
         top_fact_add(t, "path", b->worktree);
         top_fact_add(t, "visits", b->other);

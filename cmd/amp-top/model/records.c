@@ -111,7 +111,7 @@ static int agent_put(void *ctx, struct amp_span name, const struct amp_agent_rec
     amp_span_copy(name, agent, sizeof agent);
     struct amp_error why;
     if (amp_binding_get(src->store, agent, b, &why) < 0)
-        b->found = false;
+        b->rev = false;
     if (work)
         top_lower(amp_span_str(amp_agent_fsm.states[r->work.state].name), state, sizeof state);
     else
@@ -141,11 +141,8 @@ static int agent_put(void *ctx, struct amp_span name, const struct amp_agent_rec
     else
         top_draft_text(&d, 3, TOP_DIM, amp_span_str(r->work.last_task));
     top_draft_number(&d, 4, TOP_DIM, TOP_AGE, seen, 0);
-    top_draft_text(&d, 5, TOP_PLAIN, amp_span_str(b->found ? b->branch : ""));
-    top_draft_text(&d, 6, TOP_DIM,
-                   amp_span_str(!b->found   ? ""
-                                : *b->other ? b->other
-                                            : b->worktree));
+    top_draft_text(&d, 5, TOP_PLAIN, amp_span_str(b->rev ? b->branch : ""));
+    top_draft_text(&d, 6, TOP_DIM, amp_span_str(!b->rev ? "" : *b->other ? b->other : b->worktree));
     d.hidden[0] = *task && r->work.state != AMP_AGENT_FAILED;
     d.rank = p || suspended ? 2 : d.hidden[0] ? 1 : 0;
     return top_draft_end(&d, &src->m->list[TOP_AGENTS], !src->loaded, err);

@@ -215,7 +215,7 @@ static int worktree_remove(struct landing *l, const struct holding *h, struct am
 
     if (*h->agent && amp_binding_get(l->store, h->agent, &b, err) < 0)
         return -1;
-    if (b.found && strcmp(b.worktree, h->path) == 0 && amp_binding_is_bound(&b))
+    if (b.rev && strcmp(b.worktree, h->path) == 0 && amp_binding_is_bound(&b))
         return amp_unbind(l->store, l->git, &unbind, &b, err);
     return amp_git_worktree_remove(l->git, l->repo, h->path, false, err) < 0 ? -1 : 0;
 }

@@ -11,7 +11,7 @@
 #include "base/codes.h"
 #include "identity/access/token.h"
 #include "protocol/terms.h"
-#include "json/record.h"
+#include "record/subject.h"
 
 enum { LEVEL_TOKENS = 3 };
 
@@ -40,6 +40,7 @@ bool amp_tokens_are_needed(void)
 struct nonce {
     struct amp_span message, sum; /* the id and the digest of the message that used it */
     struct amp_span takers;       /* who handed it over: " name name " */
+    int64_t due_ms;
 };
 static const struct amp_rec_field nonce_fields[] = {
     AMP_REC_EVER(TEXT, struct nonce, "message", message),
@@ -51,8 +52,7 @@ AMP_REC_TABLE(nonce_rec, "a used nonce", struct nonce, nonce_fields);
 struct use {
     struct nonce now;
     const char *taker; /* NULL: it recognizes duplicates itself */
-    int64_t due_ms;
-    struct amp_buf *json, *mem, *takers;
+    struct amp_buf *takers;
 };
 
 /* Adds the taker. 1: there is none, 0: added, -1: it took the message before, or failure. */
@@ -72,53 +72,48 @@ static int taker_add(struct use *u, struct amp_span before, struct amp_error *er
     return 0;
 }
 
-static int nonce_use(void *ctx, const struct amp_store_rec *rec, struct amp_store_change *change,
-                     struct amp_error *err)
+static int nonce_use(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct use *u = ctx;
-    struct nonce was;
-    if (rec->found) {
-        if (amp_rec_parse(&nonce_rec, rec->json, u->mem, &was, err) < 0)
-            return -1;
-        int rc = amp_span_eq(was.sum, u->now.sum) ? taker_add(u, was.takers, err) : 1;
-        if (rc < 0)
-            return -1;
-        if (rc > 0 && amp_span_eq(was.sum, u->now.sum))
-            return 1;
-        if (rc > 0)
-            return amp_fail(err, AMP_NO, token_replayed,
-                            "the token's nonce was used before, by the message %.*s",
-                            (int)(was.message.n < 100 ? was.message.n : 100), was.message.p);
-    } else if (taker_add(u, (struct amp_span){0}, err) < 0) {
-        return -1;
-    }
-    if (amp_rec_write(&nonce_rec, &u->now, u->json, err) < 0)
-        return -1;
-    change->event = "USE";
-    change->to = "USED";
-    change->json = amp_buf_span(u->json);
-    change->due_ms = u->due_ms;
+    struct use *const *with = t->step->with;
+    struct use *u = *with;
+    struct nonce *was = rec;
+
+    if (t->now->found && !amp_span_eq(was->sum, u->now.sum))
+        return amp_fail(err, AMP_NO, token_replayed,
+                        "the token's nonce was used before, by the message %.*s",
+                        AMP_CLIP(was->message, 100));
+    int rc = taker_add(u, was->takers, err);
+    if (rc < 0 || (rc > 0 && t->now->found))
+        return rc;
+    *was = u->now;
+    t->change->event = "USE";
     return 0;
 }
+
+static const char *const states[] = {"USED", NULL};
+static const struct amp_subject nonces = {.kind = AMP_NONCE_KIND,
+                                          .table = &nonce_rec,
+                                          .states = states,
+                                          .due = AMP_SUBJECT_AT(struct nonce, due_ms),
+                                          .carry = nonce_use};
 
 static int nonce_record(struct amp_store *s, const struct amp_view *v, const struct amp_pop *t,
                         const char *taker, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
-    AMP_BUF struct amp_buf json = {0}, mem = {0}, takers = {0};
+    AMP_BUF struct amp_buf takers = {.max = 1 << 14};
     amp_sha256_hex(v->message, sum);
-    amp_buf_init(&json, 1 << 16);
-    amp_buf_init(&mem, 1 << 16);
-    amp_buf_init(&takers, 1 << 14);
-    struct use u = {.now = {.message = v->id, .sum = amp_span_str(sum)},
-                    .due_ms = t->exp_ms + AMP_IDENTITY_SKEW_MS,
+    struct use u = {.now = {.message = v->id,
+                            .sum = amp_span_str(sum),
+                            .due_ms = t->exp_ms + AMP_IDENTITY_SKEW_MS},
                     .taker = taker,
-                    .json = &json,
-                    .mem = &mem,
                     .takers = &takers};
-    struct amp_key key = t->once ? AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti)
-                                 : AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti, v->proof.nonce);
-    return amp_store_update(s, key, NULL, nonce_use, &u, NULL, err);
+    struct use *with = &u;
+    const struct amp_subject_step step = {
+        .key = t->once ? AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti)
+                       : AMP_KEY(AMP_NONCE_KIND, t->iss, t->jti, v->proof.nonce),
+        .with = &with};
+    return amp_subject_step(&nonces, s, &step, NULL, NULL, NULL, err);
 }
 
 /* ---- admission ---- */

@@ -6,13 +6,12 @@
 #include <strings.h>
 
 #include "flow/decide/due.h"
-
-#define RECORD_MAX (64u << 10)
-#define STATE      "OPEN"
+#include "record/subject.h"
 
 struct grant {
     struct amp_span question, scope;
     int64_t until_ms;
+    const struct amp_key *key;
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct grant, "question", question),
@@ -20,6 +19,13 @@ static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(INT, struct grant, "until", until_ms),
 };
 AMP_REC_TABLE(grant_rec, "a permission for a session", struct grant, fields);
+
+static const char *const states[] = {"OPEN", NULL};
+static const struct amp_subject grants = {.kind = AMP_HOOK_GRANT_KIND,
+                                          .table = &grant_rec,
+                                          .states = states,
+                                          .key = AMP_SUBJECT_AT(struct grant, key),
+                                          .due = AMP_SUBJECT_AT(struct grant, until_ms)};
 
 bool amp_hook_scope_of(struct amp_store *s, const struct amp_call_event *e,
                        const struct amp_hook_place *at, const struct amp_hook_result *r,
@@ -53,28 +59,17 @@ bool amp_hook_scope_of(struct amp_store *s, const struct amp_call_event *e,
     return true;
 }
 
-static struct amp_key grant_key(struct amp_span digest)
-{
-    return AMP_KEY(AMP_HOOK_GRANT_KIND, digest);
-}
-
 int amp_hook_grant_find(struct amp_store *s, const struct amp_hook_scope *scope, int64_t now_ms,
                         struct amp_hook_grant *out, struct amp_error *err)
 {
-    struct amp_store_rec rec;
     struct amp_question_rec q;
     struct grant g;
-    AMP_BUF struct amp_buf mem = {0}, qmem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX}, qmem = {.max = AMP_REC_MAX};
 
-    amp_buf_init(&mem, RECORD_MAX);
-    amp_buf_init(&qmem, AMP_REC_MAX);
-    if (amp_store_get(s, grant_key(amp_span_str(scope->digest)), &rec, err) < 0)
-        return -1;
-    if (!rec.found)
-        return 0;
-    if (amp_rec_parse(&grant_rec, rec.json, &mem, &g, err) < 0)
-        return -1;
-    int found = g.until_ms > now_ms ? amp_question_find(s, g.question, &qmem, &q, err) : 0;
+    int found = amp_subject_find(&grants, s, AMP_KEY(grants.kind, amp_span_str(scope->digest)),
+                                 &mem, &g, err);
+    if (found > 0)
+        found = g.until_ms > now_ms ? amp_question_find(s, g.question, &qmem, &q, err) : 0;
     if (found <= 0)
         return found;
     if (q.policy.n || q.decision.n != strlen(AMP_HOOK_SESSION_ACTION) ||
@@ -86,42 +81,6 @@ int amp_hook_grant_find(struct amp_store *s, const struct amp_hook_scope *scope,
     return 1;
 }
 
-struct change {
-    const struct grant *grant; /* NULL: removes it */
-    const char *actor;
-    struct amp_buf json;
-};
-
-static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                     struct amp_error *err)
-{
-    struct change *c = ctx;
-
-    if (!c->grant && !now->found)
-        return 1;
-    amp_buf_reset(&c->json);
-    if (c->grant && amp_rec_write(&grant_rec, c->grant, &c->json, err) < 0)
-        return -1;
-    change->event = c->grant ? "GRANT" : "REVOKE";
-    change->to = c->grant ? STATE : "GONE";
-    change->remove = !c->grant;
-    change->json = amp_buf_span(&c->json);
-    change->due_ms = c->grant ? c->grant->until_ms : 0;
-    change->actor = c->actor;
-    return 0;
-}
-
-static int grant_change(struct amp_store *s, struct amp_span digest, const struct grant *g,
-                        const char *actor, struct amp_error *err)
-{
-    struct change c = {.grant = g, .actor = actor};
-
-    amp_buf_init(&c.json, RECORD_MAX);
-    int rc = amp_store_update(s, grant_key(digest), NULL, change_fn, &c, NULL, err);
-    amp_buf_release(&c.json);
-    return rc;
-}
-
 int amp_hook_grant_add(struct amp_store *s, const struct amp_hook_scope *scope,
                        const char *question, int64_t until_ms, const char *actor,
                        struct amp_error *err)
@@ -130,7 +89,8 @@ int amp_hook_grant_add(struct amp_store *s, const struct amp_hook_scope *scope,
                             .scope = amp_span_str(scope->text),
                             .until_ms = until_ms};
 
-    return grant_change(s, amp_span_str(scope->digest), &g, actor, err) < 0
+    return amp_subject_put(&grants, s, AMP_KEY(grants.kind, amp_span_str(scope->digest)), &g, false,
+                           "GRANT", actor, err) < 0
                ? -1
                : amp_store_sync(s, err);
 }
@@ -140,17 +100,12 @@ struct walk {
     void *ctx;
 };
 
-static int on_grant(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                    struct amp_error *err)
+static int on_grant(void *ctx, const void *rec, struct amp_error *err)
 {
     const struct walk *w = ctx;
-    struct grant g;
-    AMP_BUF struct amp_buf mem = {0};
+    const struct grant *g = rec;
+    const struct amp_hook_grant_row row = {g->key->part[0], g->scope, g->question, g->until_ms};
 
-    amp_buf_init(&mem, RECORD_MAX);
-    if (amp_rec_parse(&grant_rec, rec->json, &mem, &g, err) < 0)
-        return -1;
-    const struct amp_hook_grant_row row = {id, g.scope, g.question, g.until_ms};
     return w->fn(w->ctx, &row, err);
 }
 
@@ -159,7 +114,7 @@ int amp_hook_grants_each(struct amp_store *s, amp_hook_grant_fn fn, void *ctx,
 {
     struct walk w = {fn, ctx};
 
-    return amp_store_each(s, AMP_HOOK_GRANT_KIND, NULL, on_grant, &w, err);
+    return amp_subject_each(&grants, s, NULL, on_grant, &w, err);
 }
 
 struct revoking {
@@ -175,7 +130,10 @@ static int on_revoke(void *ctx, const struct amp_hook_grant_row *g, struct amp_e
     if (!amp_span_starts(g->id, r->id))
         return 0;
     r->n++;
-    return grant_change(r->s, g->id, NULL, r->actor, err);
+    return amp_subject_remove(&grants, r->s, AMP_KEY(grants.kind, g->id), 0, "REVOKE", r->actor,
+                              err) < 0
+               ? -1
+               : 0;
 }
 
 int amp_hook_grants_revoke(struct amp_store *s, const char *id, const char *actor, uint32_t *n,

@@ -20,7 +20,7 @@
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
-#include "json/record.h"
+#include "record/subject.h"
 
 #define KEPT_MS INT64_C(604800000)
 #define THE_END AMP_SPAN("=end") /* in the place of an agent's name */
@@ -44,6 +44,7 @@ struct note {
     int64_t frames;             /* reports of progress so far */
     const char *by, *box;       /* of the end: the agent, and the outbox that got the line */
     int64_t requeues;           /* of the end: those of the message before it */
+    int64_t due_ms;
 };
 static const char *act_name(int act)
 {
@@ -61,6 +62,25 @@ static const struct amp_rec_field note_fields[] = {
 };
 AMP_REC_TABLE(note_rec, "the record of an answer", struct note, note_fields);
 
+static int note_set(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    const struct note *n = t->step->with;
+
+    (void)err;
+    *(struct note *)rec = *n;
+    t->change->event = act_name(n->act);
+    return 0;
+}
+
+static const char *const note_states[] = {"ACCEPTED", "IN_PROGRESS", "COMPLETED",
+                                          "FAILED",   "REPLIED",     NULL};
+static const struct amp_subject notes = {.kind = AMP_REPLY_KIND,
+                                         .table = &note_rec,
+                                         .states = note_states,
+                                         .state = AMP_SUBJECT_AT(struct note, act),
+                                         .due = AMP_SUBJECT_AT(struct note, due_ms),
+                                         .carry = note_set};
+
 /* ---- one answer ---- */
 
 struct work {
@@ -72,7 +92,7 @@ struct work {
     struct amp_reader *reader, *own;
     struct amp_view of, line; /* the message; the answer */
     struct amp_message_rec rec;
-    struct amp_buf mem, json, end_mem;
+    struct amp_buf mem, end_mem;
     char name[AMP_MSG_ID_MAX]; /* of a message without an id */
     char by[AMP_REPLY_NAME_MAX], role[128], agent[AMP_REPLY_NAME_MAX];
     json_t *data; /* with what was measured */
@@ -86,7 +106,6 @@ static void work_release(struct work *w)
     amp_reader_free(w->reader);
     amp_reader_free(w->own);
     amp_buf_release(&w->mem);
-    amp_buf_release(&w->json);
     amp_buf_release(&w->end_mem);
     json_decref(w->data);
 }
@@ -138,13 +157,10 @@ static bool is_end(const struct work *w)
 static int note_load(struct work *w, struct amp_span of, struct amp_buf *mem, struct note *note,
                      bool *found, struct amp_error *err)
 {
-    struct amp_store_rec rec;
     struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id), of);
-    if (amp_store_get(w->store, key, &rec, err) < 0)
-        return -1;
-    *found = rec.found;
-    amp_buf_reset(mem);
-    return rec.found ? amp_rec_parse(&note_rec, rec.json, mem, note, err) : 0;
+    int rc = amp_subject_find(&notes, w->store, key, mem, note, err);
+    *found = rc > 0;
+    return rc < 0 ? -1 : 0;
 }
 
 static int last_load(struct work *w, struct amp_error *err)
@@ -368,51 +384,27 @@ static int ledger_change(struct work *w, struct amp_error *err)
     return answer_apply(w, err);
 }
 
-struct noting {
-    struct work *w;
-    struct amp_store_emit emit;
-};
-
-static int note_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                   struct amp_error *err)
-{
-    static const char *const states[] = {"ACCEPTED", "IN_PROGRESS", "COMPLETED", "FAILED",
-                                         "REPLIED"};
-    const struct noting *noting = ctx;
-    struct work *w = noting->w;
-    struct note n = w->last;
-    (void)now;
-    n.by = is_end(w) ? w->agent : "";
-    n.box = is_end(w) ? w->r->box : "";
-    n.requeues = is_end(w) ? w->rec.requeues : 0;
-    n.act = (uint8_t)w->r->act;
-    n.at_ms = w->r->now_ms;
-    if (w->r->act == AMP_REPLY_PROGRESS) {
-        n.progress_ms = w->r->now_ms;
-        n.frames++;
-    }
-    amp_buf_reset(&w->json);
-    if (amp_rec_write(&note_rec, &n, &w->json, err) < 0)
-        return -1;
-    change->event = amp_reply_act_name(w->r->act);
-    change->to = states[w->r->act];
-    change->json = amp_buf_span(&w->json);
-    change->due_ms = w->r->now_ms + KEPT_MS;
-    change->actor = w->r->box;
-    change->emits = &noting->emit;
-    change->n_emits = 1;
-    return 0;
-}
-
 static int answer_commit(struct work *w, struct amp_error *err)
 {
-    struct noting n = {w,
-                       {.id = amp_span_str(w->out->id),
-                        .line = amp_buf_span(&w->out->line),
-                        .role = AMP_ROLE_answer}};
-    struct amp_key key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id),
-                                 is_end(w) ? THE_END : amp_span_str(w->agent));
-    return amp_store_update(w->store, key, NULL, note_fn, &n, NULL, err) < 0
+    const struct amp_store_emit line = {.id = amp_span_str(w->out->id),
+                                        .line = amp_buf_span(&w->out->line),
+                                        .role = AMP_ROLE_answer};
+    const bool end = is_end(w), progress = w->r->act == AMP_REPLY_PROGRESS;
+    const struct note n = {.act = (uint8_t)w->r->act,
+                           .at_ms = w->r->now_ms,
+                           .progress_ms = progress ? w->r->now_ms : w->last.progress_ms,
+                           .frames = w->last.frames + progress,
+                           .by = end ? w->agent : "",
+                           .box = end ? w->r->box : "",
+                           .requeues = end ? w->rec.requeues : 0,
+                           .due_ms = w->r->now_ms + KEPT_MS};
+    const struct amp_subject_step step = {.key = AMP_KEY(AMP_REPLY_KIND, amp_span_str(w->out->id),
+                                                         end ? THE_END : amp_span_str(w->agent)),
+                                          .with = &n,
+                                          .actor = w->r->box,
+                                          .emits = &line,
+                                          .n_emits = 1};
+    return amp_subject_step(&notes, w->store, &step, NULL, NULL, NULL, err) < 0
                ? -1
                : ledger_change(w, err);
 }
@@ -562,7 +554,6 @@ int amp_reply(struct amp_store *s, const struct amp_reply *r, struct amp_reply_r
                                                             .r = r,
                                                             .out = out,
                                                             .mem = {.max = AMP_RECORD_MAX},
-                                                            .json = {.max = 4096},
                                                             .end_mem = {.max = AMP_REC_MAX}};
     out->how = AMP_REPLY_COMPOSED;
     starved = false;

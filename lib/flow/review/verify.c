@@ -4,10 +4,9 @@
 
 #include "base/codes.h"
 #include "flow/review/verify.h"
+#include "record/subject.h"
 #include "task/record.h"
-#include "json/record.h"
 
-#define KIND          "approval"
 #define APPROVALS_MAX 64 /* verdicts that are kept for one commit: the newest */
 
 /* The verdicts on one commit, the newest last. */
@@ -27,41 +26,30 @@ static const struct amp_rec_field approval_fields[] = {
     AMP_REC_MANY(struct approval, "verdicts", verdicts, &verdict_rec, true)};
 AMP_REC_TABLE(approval_rec, "an approval's record", struct approval, approval_fields);
 
-struct update {
-    const struct amp_approval *a;
-    struct amp_buf *mem, *json;
-};
-
-static int approval_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                           struct amp_error *err)
+static int verdict_add(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct update *u = ctx;
-    const struct amp_approval *a = u->a;
-    struct approval all;
-    struct amp_span json = now->found ? now->json : AMP_SPAN("{}");
-    if (amp_rec_parse(&approval_rec, json, u->mem, &all, err) < 0)
-        return -1;
-    if (all.n_verdicts == APPROVALS_MAX)
-        memmove(all.verdicts, all.verdicts + 1, --all.n_verdicts * sizeof *all.verdicts);
-    all.verdicts[all.n_verdicts++] =
+    const struct amp_approval *a = t->step->with;
+    struct approval *all = rec;
+
+    (void)err;
+    if (all->n_verdicts == APPROVALS_MAX)
+        memmove(all->verdicts, all->verdicts + 1, --all->n_verdicts * sizeof *all->verdicts);
+    all->verdicts[all->n_verdicts++] =
         (struct verdict){a->task, a->subtask, a->verdict}; /* lists have room for one */
-    c->event = "approve";
-    c->to = "APPROVED";
-    int rc = amp_rec_write(&approval_rec, &all, u->json, err);
-    c->json = amp_buf_span(u->json);
-    return rc;
+    t->change->event = "approve";
+    return 0;
 }
+
+static const char *const states[] = {"APPROVED", NULL};
+static const struct amp_subject approvals = {
+    .kind = "approval", .table = &approval_rec, .states = states, .carry = verdict_add};
 
 int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0}, json = {0};
-    struct update u = {a, &mem, &json};
-    enum amp_store_outcome outcome;
+    const struct amp_subject_step step = {.key = AMP_KEY(approvals.kind, amp_span_str(a->commit)),
+                                          .with = a};
 
-    amp_buf_init(&mem, AMP_REC_MAX);
-    amp_buf_init(&json, AMP_REC_MAX);
-    return amp_store_update(s, AMP_KEY(KIND, amp_span_str(a->commit)), NULL, approval_change, &u,
-                            &outcome, err);
+    return amp_subject_step(&approvals, s, &step, NULL, NULL, NULL, err);
 }
 
 /* Checks the signatures of a subtask whose task accepted the verdict. */
@@ -110,20 +98,16 @@ static int is_accepted(struct amp_store *s, const char *subtask, const struct am
 static int commit_verify(struct amp_store *s, const struct amp_verify *what,
                          struct amp_verified *out, struct amp_error *err)
 {
-    struct amp_store_rec rec;
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct approval all;
-    int rc = 0;
+    int rc = amp_subject_find(&approvals, s, AMP_KEY(approvals.kind, amp_span_str(out->approved)),
+                              &mem, &all, err);
 
-    amp_buf_init(&mem, AMP_REC_MAX);
-    if (amp_store_get(s, AMP_KEY(KIND, amp_span_str(out->approved)), &rec, err) < 0)
+    if (rc < 0)
         return -1;
-    if (!rec.found) {
+    if (rc == 0)
         snprintf(out->why, sizeof out->why, "no verdict approves the commit %.12s", out->commit);
-        return 0;
-    }
-    if (amp_rec_parse(&approval_rec, rec.json, &mem, &all, err) < 0)
-        return -1;
+    rc = 0;
     for (uint32_t i = 0; i < all.n_verdicts && rc == 0; i++) {
         if (!amp_span_copy(amp_span_str(all.verdicts[i].task), out->task, sizeof out->task) ||
             !amp_span_copy(amp_span_str(all.verdicts[i].verdict), out->verdict,

@@ -19,10 +19,10 @@
 #include "flow/work/walls/confined.h"
 #include "protocol/amp/compose.h"
 #include "protocol/terms.h"
+#include "record/subject.h"
 #include "task/record.h"
 #include "worktree/git/patch.h"
 #include "worktree/paths/reserve.h"
-#include "json/record.h"
 
 /* The work on one subtask. */
 struct work {
@@ -78,40 +78,20 @@ static const struct amp_rec_field base_fields[] = {
     AMP_REC_EVER(CSTR, struct base, "commit", commit)};
 AMP_REC_TABLE(base_rec, "the record of a branch's base", struct base, base_fields);
 
-struct base_note {
-    struct base base;
-    struct amp_buf *json;
-};
-
-static int base_write(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                      struct amp_error *err)
-{
-    struct base_note *n = ctx;
-
-    if (now->found)
-        return 1;
-    int rc = amp_rec_write(&base_rec, &n->base, n->json, err);
-    c->event = "begin";
-    c->to = "KNOWN";
-    c->json = amp_buf_span(n->json);
-    return rc;
-}
+static const char *const base_states[] = {"KNOWN", NULL};
+static const struct amp_subject bases = {.kind = "base", .table = &base_rec, .states = base_states};
 
 static int base_keep(struct amp_worker *w, struct work *k, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf json = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct amp_assignment *of = &k->of;
-    struct base_note n = {{k->of.start}, &json};
-    struct amp_store_rec rec;
-    enum amp_store_outcome outcome;
-    struct amp_key key = AMP_KEY("base", amp_span_str(of->task), amp_span_str(of->branch));
+    struct base b = {of->start};
+    struct amp_key key = AMP_KEY(bases.kind, amp_span_str(of->task), amp_span_str(of->branch));
 
-    amp_buf_init(&json, AMP_REC_MAX);
-    if (amp_store_update(w->store, key, NULL, base_write, &n, &outcome, err) < 0 ||
-        amp_store_get(w->store, key, &rec, err) < 0 ||
-        amp_rec_parse(&base_rec, rec.json, &json, &n.base, err) < 0)
+    if (amp_subject_put(&bases, w->store, key, &b, true, "begin", NULL, err) < 0 ||
+        amp_subject_find(&bases, w->store, key, &mem, &b, err) < 0)
         return -1;
-    if (!amp_span_copy(amp_span_str(n.base.commit), of->base, sizeof of->base))
+    if (!amp_span_copy(amp_span_str(b.commit), of->base, sizeof of->base))
         return amp_fail(err, AMP_DATAERR, bad_record, "the base of %s is not a commit", of->branch);
     return 0;
 }
@@ -122,15 +102,14 @@ static int base_find(struct amp_store *s, const struct amp_view *v, char base[AM
 {
     AMP_TASK struct amp_task t = {0};
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    struct amp_store_rec rec = {0};
     struct base b = {0};
 
     if (amp_task_load(s, v->task, &t, NULL, err) < 0)
         return -1;
     b.commit = t.base;
     if (!*t.base &&
-        (amp_store_get(s, AMP_KEY("base", v->task, v->body.dispatch.branch), &rec, err) < 0 ||
-         (rec.found && amp_rec_parse(&base_rec, rec.json, &mem, &b, err) < 0)))
+        amp_subject_find(&bases, s, AMP_KEY(bases.kind, v->task, v->body.dispatch.branch), &mem, &b,
+                         err) < 0)
         return -1;
     if (!*b.commit)
         return amp_fail(err, AMP_NO, missing_field,

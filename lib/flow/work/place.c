@@ -250,7 +250,7 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
                               e.what);
     const struct amp_binding_step step = {
         .agent = h->found.agent, .event = AMP_BINDING_EV_UNBIND, .now_ms = amp_now_ms()};
-    if (amp_binding_get(w->store, h->found.agent, &of, &e) == 0 && of.found &&
+    if (amp_binding_get(w->store, h->found.agent, &of, &e) == 0 && of.rev &&
         strcmp(of.worktree, h->found.path) == 0)
         amp_binding_step(w->store, &step, &of, &e);
     return 0;
@@ -318,7 +318,7 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
     bool held = is_held(w->tree, now.worktree);
     amp_auto_close(&w->tree);
     w->tree = -1;
-    bool bound = now.found && now.state != AMP_BINDING_UNBOUND;
+    bool bound = now.rev && now.state != AMP_BINDING_UNBOUND;
     bool here = realpath(k->repo, real) && !strcmp(now.repo, real);
     bool same = bound && here && !strcmp(now.branch, branch);
     if (bound && *now.worktree && is_busy(now.worktree)) {
@@ -347,7 +347,7 @@ void amp_worker_vacate(struct amp_worker *w)
 {
     struct amp_binding b;
     struct amp_error e;
-    bool known = !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.found &&
+    bool known = !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.rev &&
                  b.state != AMP_BINDING_UNBOUND && is_held(w->tree, b.worktree);
 
     amp_auto_close(&w->tree);
@@ -361,7 +361,7 @@ void amp_worker_unbind(struct amp_worker *w)
     struct amp_binding b;
     struct amp_error e;
     char path[PATH_MAX];
-    bool known = !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.found;
+    bool known = !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.rev;
     bool held = known && is_held(w->tree, b.worktree);
 
     amp_auto_close(&w->tree);

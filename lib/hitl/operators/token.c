@@ -10,24 +10,24 @@
 
 #include "base/codes.h"
 #include "hitl/escalation.h"
+#include "record/subject.h"
 
 #define TOKEN_BYTES 32
 #define ID_BYTES    16
 #define PROOF_BYTES 32
 #define KEEP_MS     (7LL * 86400000)
-#define MEM_MAX     ((size_t)1 << 16)
-
-#define LOCK_MS 10000
+#define LOCK_MS     10000
 
 /* A token is USING while its answer is given, and OPEN again if no answer followed. */
-#define STATE_OPEN  "OPEN"
-#define STATE_USING "USING"
-#define STATE_USED  "USED"
+enum { OPEN, USING, USED };
+static const char *const states[] = {"OPEN", "USING", "USED", NULL};
 
 struct record {
     struct amp_span question, recipient, person, proof;
     int64_t expires_ms;
     int64_t rev; /* of the question's record when the use began */
+    int64_t due_ms;
+    uint8_t state;
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct record, "question", question),
@@ -96,22 +96,22 @@ static int token_read(struct amp_span token, struct hash *out, struct amp_error 
 
 enum step { STEP_MAKE, STEP_NOTE, STEP_USE, STEP_DONE, STEP_RETURN };
 static const struct {
-    const char *event, *to;
-} steps[] = {[STEP_MAKE] = {"MAKE", STATE_OPEN},
-             [STEP_NOTE] = {"MAKE", STATE_USING}, /* of a text */
-             [STEP_USE] = {"USE", STATE_USING},
-             [STEP_DONE] = {"DONE", STATE_USED},
-             [STEP_RETURN] = {"RETURN", STATE_OPEN}};
+    const char *event;
+    uint8_t to;
+} steps[] = {[STEP_MAKE] = {"MAKE", OPEN},
+             [STEP_NOTE] = {"MAKE", USING}, /* of a text */
+             [STEP_USE] = {"USE", USING},
+             [STEP_DONE] = {"DONE", USED},
+             [STEP_RETURN] = {"RETURN", OPEN}};
 
 struct change {
     enum step step;
     const char *actor;
     const struct hash *hash;
     int64_t now_ms, rev;
-    bool abandoned; /* USING is as good as OPEN */
-    struct record rec;
+    bool abandoned;               /* USING is as good as OPEN */
+    struct record rec;            /* of STEP_MAKE and STEP_NOTE */
     struct amp_answer_token *out; /* gets what the record has; or NULL */
-    struct amp_buf mem, json;
 };
 
 static void token_copy(const struct record *r, struct amp_answer_token *out)
@@ -122,17 +122,14 @@ static void token_copy(const struct record *r, struct amp_answer_token *out)
     amp_span_copy(r->person, out->person, sizeof out->person);
 }
 
-/* Reads a found record and compares the proof. */
-static int record_read(const struct amp_store_rec *now, const struct hash *h, struct amp_buf *mem,
-                       struct record *out, struct amp_error *err)
+/* Compares the proof with that of the record. */
+static int record_prove(bool found, const struct hash *h, const struct record *r,
+                        struct amp_error *err)
 {
-    if (!now->found)
-        return amp_fail(err, AMP_NO, token_unknown, "the token was not made here");
-    if (amp_rec_parse(&record_rec, now->json, mem, out, err) < 0)
-        return -1;
-    if (out->proof.n != 2 * PROOF_BYTES || sodium_memcmp(out->proof.p, h->proof, out->proof.n) != 0)
-        return amp_fail(err, AMP_NO, token_unknown, "the token was not made here");
-    return 0;
+    return found && r->proof.n == 2 * PROOF_BYTES &&
+                   sodium_memcmp(r->proof.p, h->proof, r->proof.n) == 0
+               ? 0
+               : amp_fail(err, AMP_NO, token_unknown, "the token was not made here");
 }
 
 /* The revision of the question's record. 1: no answer of this person followed the use that began at
@@ -167,56 +164,59 @@ static int use_look(struct amp_store *s, const struct record *r, int64_t *rev,
 }
 
 /* abandoned: whether a use that has begun has not led to an answer. */
-static int record_check(const struct amp_store_rec *now, const struct record *r, int64_t now_ms,
-                        bool abandoned, struct amp_error *err)
+static int record_check(const struct record *r, int64_t now_ms, bool abandoned,
+                        struct amp_error *err)
 {
-    if (!amp_span_is(now->state, STATE_OPEN) &&
-        !(abandoned && amp_span_is(now->state, STATE_USING)))
+    if (r->state != OPEN && !(abandoned && r->state == USING))
         return amp_fail(err, AMP_NO, token_replayed, "the token was used before");
     if (r->expires_ms <= now_ms)
         return amp_fail(err, AMP_NO, token_expired, "the token has expired");
     return 0;
 }
 
-static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                     struct amp_error *err)
+static int token_step(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct change *c = ctx;
+    const struct change *c = t->step->with;
+    const bool notes = c->step == STEP_MAKE || c->step == STEP_NOTE;
+    struct record *r = rec;
 
-    bool notes = c->step == STEP_MAKE || c->step == STEP_NOTE;
-    bool again = now->found && c->abandoned && amp_span_is(now->state, STATE_USING);
-
-    if (notes && now->found && !again)
+    if (notes && t->now->found && !(c->abandoned && r->state == USING))
         return amp_fail(err, AMP_NO, answer_replayed, "this answer was used before");
-    if (!notes) {
-        if (record_read(now, c->hash, &c->mem, &c->rec, err) < 0)
+    if (notes) {
+        *r = c->rec;
+    } else {
+        if (record_prove(t->now->found, c->hash, r, err) < 0)
             return -1;
         if (c->out)
-            token_copy(&c->rec, c->out);
-        if (c->step == STEP_USE && record_check(now, &c->rec, c->now_ms, c->abandoned, err) < 0)
+            token_copy(r, c->out);
+        if (c->step == STEP_USE && record_check(r, c->now_ms, c->abandoned, err) < 0)
             return -1;
     }
     if (c->step == STEP_NOTE || c->step == STEP_USE)
-        c->rec.rev = c->rev;
-    if (amp_rec_write(&record_rec, &c->rec, &c->json, err) < 0)
-        return -1;
-    change->event = steps[c->step].event;
-    change->to = steps[c->step].to;
-    change->json = amp_buf_span(&c->json);
-    change->due_ms = c->rec.expires_ms + KEEP_MS;
-    change->actor = c->actor;
+        r->rev = c->rev;
+    r->state = steps[c->step].to;
+    r->due_ms = r->expires_ms + KEEP_MS;
+    t->change->event = steps[c->step].event;
     return 0;
 }
 
-static int change_make(struct amp_store *s, struct change *c, struct amp_error *err)
+static const struct amp_subject tokens = {.kind = AMP_ANSWER_TOKEN_KIND,
+                                          .table = &record_rec,
+                                          .states = states,
+                                          .state = AMP_SUBJECT_AT(struct record, state),
+                                          .due = AMP_SUBJECT_AT(struct record, due_ms),
+                                          .carry = token_step};
+
+static struct amp_key key_of(const struct hash *h)
 {
-    amp_buf_init(&c->mem, MEM_MAX);
-    amp_buf_init(&c->json, MEM_MAX);
-    int rc = amp_store_update(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(c->hash->id)), NULL,
-                              change_fn, c, NULL, err);
-    amp_buf_release(&c->mem);
-    amp_buf_release(&c->json);
-    return rc;
+    return AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h->id));
+}
+
+static int change_make(struct amp_store *s, const struct change *c, struct amp_error *err)
+{
+    const struct amp_subject_step step = {.key = key_of(c->hash), .with = c, .actor = c->actor};
+
+    return amp_subject_step(&tokens, s, &step, NULL, NULL, NULL, err);
 }
 
 static struct record record_of(const struct amp_answer_token *t, const struct hash *h)
@@ -252,24 +252,20 @@ static int token_look(struct amp_store *s, struct amp_span token, int64_t now_ms
                       struct amp_answer_token *out, int64_t *rev, bool *abandoned,
                       struct amp_error *err)
 {
-    struct amp_store_rec rec;
     struct record r;
-    AMP_BUF struct amp_buf mem = {0}, state = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
 
-    amp_buf_init(&mem, MEM_MAX);
-    amp_buf_init(&state, 64);
-    if (token_read(token, h, err) < 0 ||
-        amp_store_get(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h->id)), &rec, err) < 0 ||
-        record_read(&rec, h, &mem, &r, err) < 0 ||
-        amp_buf_add(&state, rec.state.p, rec.state.n, err) < 0)
+    if (token_read(token, h, err) < 0)
+        return -1;
+    int found = amp_subject_find(&tokens, s, key_of(h), &mem, &r, err);
+    if (found < 0 || record_prove(found > 0, h, &r, err) < 0)
         return -1;
     token_copy(&r, out);
     int unused = use_look(s, &r, rev, err);
     if (unused < 0)
         return -1;
     *abandoned = unused > 0;
-    rec.state = amp_buf_span(&state);
-    return record_check(&rec, &r, now_ms, *abandoned, err);
+    return record_check(&r, now_ms, *abandoned, err);
 }
 
 int amp_answer_token_find(struct amp_store *s, struct amp_span token, int64_t now_ms,
@@ -318,14 +314,14 @@ int amp_answer_token_return(struct amp_store *s, struct amp_span token, const ch
 static int text_look(struct amp_store *s, const struct hash *h, struct change *c,
                      struct amp_error *err)
 {
-    struct amp_store_rec rec;
-    struct record r = c->rec;
-    AMP_BUF struct amp_buf mem = {0};
+    struct record r;
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
 
-    amp_buf_init(&mem, MEM_MAX);
-    if (amp_store_get(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h->id)), &rec, err) < 0 ||
-        (rec.found && record_read(&rec, h, &mem, &r, err) < 0))
+    int found = amp_subject_find(&tokens, s, key_of(h), &mem, &r, err);
+    if (found < 0 || (found > 0 && record_prove(true, h, &r, err) < 0))
         return -1;
+    if (found == 0)
+        r = c->rec;
     int unused = use_look(s, &r, &c->rev, err);
     c->abandoned = unused > 0;
     return unused < 0 ? -1 : 0;
@@ -373,18 +369,6 @@ int amp_answer_text_done(struct amp_store *s, struct amp_span text, const char *
     return change_make(s, &c, err);
 }
 
-static int record_remove(void *ctx, const struct amp_store_rec *rec,
-                         struct amp_store_change *change, struct amp_error *err)
-{
-    if (!rec->found)
-        return 1;
-    change->event = "FORGET";
-    change->to = "GONE";
-    change->remove = true;
-    change->actor = ctx;
-    return 0;
-}
-
 int amp_answer_text_return(struct amp_store *s, struct amp_span text, const char *actor,
                            struct amp_error *err)
 {
@@ -393,6 +377,5 @@ int amp_answer_text_return(struct amp_store *s, struct amp_span text, const char
     if (random_ready(err) < 0)
         return -1;
     hash_make("amp-answer-text-v1", text.p, text.n, &h);
-    return amp_store_update(s, AMP_KEY(AMP_ANSWER_TOKEN_KIND, amp_span_str(h.id)), NULL,
-                            record_remove, (void *)(uintptr_t)actor, NULL, err);
+    return amp_subject_remove(&tokens, s, key_of(&h), 0, "FORGET", actor, err) < 0 ? -1 : 0;
 }

@@ -16,7 +16,6 @@
 #include "message/cursor/held.h"
 #include "message/cursor/record.h"
 
-#define KIND       "cursor"
 #define HELD_BYTES ((size_t)16 << 20)
 
 struct amp_cursor {
@@ -27,15 +26,15 @@ struct amp_cursor {
     char held_box[AMP_KEY_MAX];
     int64_t lease_ms, gap_ms;
     uint32_t max_held;
-    struct amp_buf mem, out, lines; /* texts of the record, its JSON, the reports of a turn */
+    struct amp_buf mem, lines; /* texts of the record, the reports of a turn */
     struct amp_cursor_rec rec;
-    uint8_t state;
     struct amp_held_list held;
 };
 
 static struct amp_key key_of(const struct amp_cursor *c)
 {
-    return AMP_KEY(KIND, amp_span_str(c->opt->consumer), amp_span_str(c->origin));
+    return AMP_KEY(amp_cursor_subject.kind, amp_span_str(c->opt->consumer),
+                   amp_span_str(c->origin));
 }
 
 /* ---- one commit ---- */
@@ -43,14 +42,10 @@ static struct amp_key key_of(const struct amp_cursor *c)
 struct step {
     struct amp_cursor *c;
     struct amp_cursor_step s;
-    struct amp_cursor_rec rec;
-    uint8_t state;
-    uint32_t effects;
     const char *actor;
     struct amp_store_emit emit;
     bool emits;
     const struct amp_cursor_item *item; /* its lines, if it has some, replace emit */
-    struct amp_buf mem;
 };
 
 static int fence_refuse(const struct amp_cursor *c, struct amp_error *err)
@@ -60,59 +55,46 @@ static int fence_refuse(const struct amp_cursor *c, struct amp_error *err)
                     c->opt->consumer, c->source);
 }
 
-static int change_fill(struct step *w, struct amp_store_change *change, struct amp_error *err)
+/* The holder's epoch and position must be those of the record. */
+static int fence_check(void *ctx, struct amp_cursor_rec *r, const struct amp_store_rec *now,
+                       struct amp_error *err)
 {
-    struct amp_cursor *c = w->c;
-    if (amp_cursor_rec_write(&w->rec, &c->out, err) < 0)
-        return -1;
-    change->event = amp_cursor_fsm.events[w->s.event].name;
-    change->to = amp_cursor_fsm.states[w->state].name;
-    change->json = amp_buf_span(&c->out);
-    change->due_ms = amp_cursor_rec_due(&w->rec, w->state);
-    change->actor = w->actor;
-    bool own = w->item && w->item->n_emits > 0;
-    change->emits = own ? w->item->emits : &w->emit;
-    change->n_emits = own ? w->item->n_emits : w->emits;
-    return 0;
+    const struct amp_cursor *c = ((struct step *)ctx)->c;
+
+    return now->found && r->epoch == c->rec.epoch && r->last_seq == c->rec.last_seq
+               ? 0
+               : fence_refuse(c, err);
 }
 
-static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                   struct amp_error *err)
-{
-    struct step *w = ctx;
-    struct amp_cursor *c = w->c;
-    int state = now->found ? amp_fsm_state(&amp_cursor_fsm, now->state) : -1;
-    if (state < 0 || amp_cursor_rec_read(now->json, &w->mem, &w->rec, err) < 0)
-        return state < 0 ? fence_refuse(c, err) : -1;
-    if (w->rec.epoch != c->rec.epoch || w->rec.last_seq != c->rec.last_seq)
-        return fence_refuse(c, err);
-    w->state = (uint8_t)state;
-    if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
-        return -1;
-    w->rec.held = c->held.n + ((w->effects & AMP_CURSOR_DO_KEEP) != 0);
-    return change_fill(w, change, err);
-}
-
-/* Takes over the committed record. */
-static int record_keep(struct step *w, struct amp_error *err)
-{
-    struct amp_cursor *c = w->c;
-    c->state = w->state;
-    return amp_cursor_rec_read(amp_buf_span(&c->out), &c->mem, &c->rec, err);
-}
-
-static int step_commit(struct step *w, const struct amp_store_input *input, amp_store_fn fn,
+static int step_commit(struct step *w, const struct amp_store_input *input,
                        enum amp_store_outcome *how, struct amp_error *err)
 {
     struct amp_cursor *c = w->c;
+    const bool own = w->item && w->item->n_emits > 0;
     enum amp_store_outcome what = AMP_STORE_UNCHANGED;
-    amp_buf_init(&w->mem, 1 << 20);
+    struct amp_cursor_rec rec;
+    AMP_BUF struct amp_buf mem = {.max = 1 << 20};
+
+    if (!w->s.check) {
+        w->s.check = fence_check;
+        w->s.held = c->held.n;
+    }
+    w->s.ctx = w;
     w->s.lease_ms = c->lease_ms;
     w->s.gap_ms = c->gap_ms;
-    int rc = amp_store_update(c->store, key_of(c), input, fn, w, &what, err);
-    if (rc == 0 && what == AMP_STORE_COMMITTED)
-        rc = record_keep(w, err);
-    amp_buf_release(&w->mem);
+    w->s.commit = (struct amp_subject_step){.key = key_of(c),
+                                            .actor = w->actor,
+                                            .input = input,
+                                            .emits = own ? w->item->emits : &w->emit,
+                                            .n_emits = own ? w->item->n_emits : w->emits};
+    int rc = amp_cursor_apply(c->store, &w->s, &mem, &rec, &what, err);
+    /* Only of a step of this holder: another one may have the cursor now. */
+    if (rc == 0 && what == AMP_STORE_COMMITTED) {
+        const struct amp_buf old = c->mem;
+        c->mem = mem;
+        mem = old;
+        c->rec = rec;
+    }
     if (how)
         *how = what;
     return rc;
@@ -120,45 +102,37 @@ static int step_commit(struct step *w, const struct amp_store_input *input, amp_
 
 /* ---- taking a cursor ---- */
 
-static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                   struct amp_error *err)
+static int open_check(void *ctx, struct amp_cursor_rec *r, const struct amp_store_rec *now,
+                      struct amp_error *err)
 {
     struct step *w = ctx;
-    struct amp_cursor *c = w->c;
+    const struct amp_cursor *c = w->c;
     const struct amp_cursor_options *opt = c->opt;
     if (!now->found) {
-        w->rec = (struct amp_cursor_rec){.consumer = amp_span_str(opt->consumer),
-                                         .source = amp_span_str(c->source),
-                                         .last_seq = w->s.seq};
-        w->state = AMP_CURSOR_ACTIVE;
-    } else {
-        int state = amp_fsm_state(&amp_cursor_fsm, now->state);
-        if (state < 0 || amp_cursor_rec_read(now->json, &w->mem, &w->rec, err) < 0)
-            return -1;
-        w->state = (uint8_t)state;
+        r->consumer = amp_span_str(opt->consumer);
+        r->source = amp_span_str(c->source);
+        r->last_seq = w->s.seq;
     }
-    if (w->state == AMP_CURSOR_RETIRED)
+    if (r->state == AMP_CURSOR_RETIRED)
         return amp_fail(
             err, AMP_NO, cursor_retired,
             "the cursor of %.100s over %.200s is retired: 'amp-ack cursors move' reactivates it",
             opt->consumer, c->source);
-    if (!opt->alone && w->rec.holder.n > 0 && !amp_span_is(w->rec.holder, opt->holder) &&
-        w->rec.lease_until_ms > w->s.now_ms)
+    if (!opt->alone && r->holder.n > 0 && !amp_span_is(r->holder, opt->holder) &&
+        r->lease_until_ms > w->s.now_ms)
         return amp_fail(err, AMP_TEMPFAIL, cursor_leased,
                         "%.*s holds the cursor of %.100s over %.200s for another %lld s",
-                        (int)w->rec.holder.n, w->rec.holder.p, opt->consumer, c->source,
-                        (long long)(w->rec.lease_until_ms - w->s.now_ms + 999) / 1000);
+                        (int)r->holder.n, r->holder.p, opt->consumer, c->source,
+                        (long long)(r->lease_until_ms - w->s.now_ms + 999) / 1000);
     uint32_t i = 0;
-    while (i < c->held.n && c->held.v[i].seq <= w->rec.last_seq)
+    while (i < c->held.n && c->held.v[i].seq <= r->last_seq)
         i++;
-    if (i < c->held.n && c->held.v[i].seq - 1 > w->rec.last_seq) {
+    if (i < c->held.n && c->held.v[i].seq - 1 > r->last_seq) {
         w->s.facts |= AMP_CURSOR_IF_MISSING;
         w->s.gap_to = c->held.v[i].seq - 1;
     }
-    if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
-        return -1;
-    w->rec.held = c->held.n - i;
-    return change_fill(w, change, err);
+    w->s.held = c->held.n - i;
+    return 0;
 }
 
 /* Drops waiting events that are queued, or that a person moved the cursor past. */
@@ -185,7 +159,6 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
                              .gap_ms = opt->gap_ms > 0 ? opt->gap_ms : AMP_GAP_TIMEOUT_MS,
                              .max_held = opt->max_held ? opt->max_held : AMP_CURSOR_HELD,
                              .mem = {.max = 1 << 20},
-                             .out = {.max = 1 << 20},
                              .lines = {.max = 1 << 20}};
     amp_key_part_name(source, c->source);
     struct step w = {.c = c,
@@ -193,7 +166,8 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
                      .s = {.event = AMP_CURSOR_EV_TAKE_OVER,
                            .seq = start,
                            .now_ms = now_ms,
-                           .holder = opt->holder}};
+                           .holder = opt->holder,
+                           .check = open_check}};
     struct amp_key held = AMP_KEY("held", amp_span_str(opt->consumer), source);
     struct amp_span box;
     if (!(c->origin = amp_span_dup(source))) {
@@ -201,8 +175,8 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
         return amp_fail_memory(err);
     }
     if (amp_key_text(&held, c->held_box, &box, err) < 0 ||
-        amp_held_load(s, c->held_box, &c->held, err) < 0 ||
-        step_commit(&w, NULL, open_fn, NULL, err) < 0 || held_drop_old(c, err) < 0) {
+        amp_held_load(s, c->held_box, &c->held, err) < 0 || step_commit(&w, NULL, NULL, err) < 0 ||
+        held_drop_old(c, err) < 0) {
         amp_cursor_free(c);
         return -1;
     }
@@ -217,7 +191,6 @@ void amp_cursor_free(struct amp_cursor *c)
     amp_held_release(&c->held);
     free(c->origin);
     amp_buf_release(&c->mem);
-    amp_buf_release(&c->out);
     amp_buf_release(&c->lines);
     free(c);
 }
@@ -230,7 +203,7 @@ int amp_cursor_close(struct amp_cursor *c, int64_t now_ms, struct amp_error *err
             .c = c,
             .actor = c->opt->outbox,
             .s = {.event = AMP_CURSOR_EV_LET_GO, .now_ms = now_ms, .gap_to = c->rec.gap_to}};
-        rc = held_drop_old(c, err) < 0 ? -1 : step_commit(&w, NULL, step_fn, NULL, err);
+        rc = held_drop_old(c, err) < 0 ? -1 : step_commit(&w, NULL, NULL, err);
     }
     amp_cursor_free(c);
     return rc;
@@ -258,8 +231,8 @@ static int input_id(const struct amp_cursor *c, int64_t moves, int64_t seq, char
     char move[24], number[24];
     snprintf(move, sizeof move, "%" PRId64, moves);
     snprintf(number, sizeof number, "%" PRId64, seq);
-    struct amp_key key = AMP_KEY(KIND, amp_span_str(c->opt->consumer), amp_span_str(c->origin),
-                                 amp_span_str(move), amp_span_str(number));
+    struct amp_key key = AMP_KEY(amp_cursor_subject.kind, amp_span_str(c->opt->consumer),
+                                 amp_span_str(c->origin), amp_span_str(move), amp_span_str(number));
     return amp_key_text(&key, out, id, err);
 }
 
@@ -277,7 +250,7 @@ static int item_enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t
                      .emits = !e->nothing,
                      .item = e};
     held_look_behind(c, e->seq, skip, &w.s);
-    if (step_commit(&w, &input, step_fn, how, err) < 0)
+    if (step_commit(&w, &input, how, err) < 0)
         return -1;
     e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
     return 0;
@@ -327,7 +300,7 @@ static int item_hold(struct amp_cursor *c, const struct amp_cursor_item *e, int6
                      .emit = {.id = id, .line = e->line, .role = AMP_ROLE_held},
                      .emits = true};
     w.s.gap_to = c->held.n > 0 && c->held.v[0].seq < e->seq ? c->held.v[0].seq - 1 : e->seq - 1;
-    if (step_commit(&w, NULL, step_fn, NULL, err) < 0)
+    if (step_commit(&w, NULL, NULL, err) < 0)
         return -1;
     struct amp_held h = {
         .seq = e->seq, .at_ms = now_ms, .entry = {.n = amp_store_last_frame(c->store)}};
@@ -403,7 +376,7 @@ static int64_t lease_renewal(const struct amp_cursor *c)
 
 static bool gap_gives_up(const struct amp_cursor *c)
 {
-    return c->state == AMP_CURSOR_OVERDUE && c->opt->on_gap != AMP_ON_GAP_HOLD;
+    return c->rec.state == AMP_CURSOR_OVERDUE && c->opt->on_gap != AMP_ON_GAP_HOLD;
 }
 
 int64_t amp_cursor_due(const struct amp_cursor *c)
@@ -411,7 +384,7 @@ int64_t amp_cursor_due(const struct amp_cursor *c)
     int64_t due = lease_renewal(c);
     if (gap_gives_up(c))
         return 1;
-    if (c->state == AMP_CURSOR_GAP && c->rec.gap_due_ms < due)
+    if (c->rec.state == AMP_CURSOR_GAP && c->rec.gap_due_ms < due)
         due = c->rec.gap_due_ms;
     return due;
 }
@@ -433,7 +406,7 @@ static int gap_commit(struct amp_cursor *c, struct step *w, const struct amp_cur
         w->emits = true;
         w->emit = (struct amp_store_emit){.id = e->id, .line = e->line};
     }
-    if (step_commit(w, NULL, step_fn, NULL, err) < 0)
+    if (step_commit(w, NULL, NULL, err) < 0)
         return -1;
     if (e)
         e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
@@ -474,7 +447,7 @@ int amp_cursor_turn(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn
     if (held_drop_old(c, err) < 0)
         return -1;
     amp_buf_reset(&c->lines);
-    if (c->state == AMP_CURSOR_GAP && now_ms >= c->rec.gap_due_ms)
+    if (c->rec.state == AMP_CURSOR_GAP && now_ms >= c->rec.gap_due_ms)
         return gap_time_out(c, now_ms, done, err) < 0 ? -1 : 1;
     if (gap_gives_up(c))
         return gap_give_up(c, now_ms, done, err) < 0 ? -1 : 1;
@@ -484,5 +457,5 @@ int amp_cursor_turn(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn
         .c = c,
         .actor = c->opt->outbox,
         .s = {.event = AMP_CURSOR_EV_RENEW, .now_ms = now_ms, .gap_to = c->rec.gap_to}};
-    return step_commit(&w, NULL, step_fn, NULL, err) < 0 ? -1 : 0;
+    return step_commit(&w, NULL, NULL, err) < 0 ? -1 : 0;
 }

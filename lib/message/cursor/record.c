@@ -7,7 +7,6 @@
 #include <amp/base/id.h>
 
 #include "message/cursor/cursor_fsm.h"
-#include "json/record.h"
 
 /* [from, to, at_ms] each. */
 static int holes_read(void *rec, const struct amp_tape *t, uint32_t list, struct amp_error *err)
@@ -65,23 +64,11 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(cursor_rec, "a cursor's record", struct amp_cursor_rec, fields);
 
-int amp_cursor_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_cursor_rec *out,
-                        struct amp_error *err)
+static int64_t due_of(const struct amp_cursor_rec *r)
 {
-    return amp_rec_parse(&cursor_rec, json, mem, out, err);
-}
-
-int amp_cursor_rec_write(const struct amp_cursor_rec *r, struct amp_buf *out, struct amp_error *err)
-{
-    amp_buf_reset(out);
-    return amp_rec_write(&cursor_rec, r, out, err);
-}
-
-int64_t amp_cursor_rec_due(const struct amp_cursor_rec *r, uint8_t state)
-{
-    if (state == AMP_CURSOR_EXPIRED || state == AMP_CURSOR_RETIRED)
+    if (r->state == AMP_CURSOR_EXPIRED || r->state == AMP_CURSOR_RETIRED)
         return 0;
-    if (state == AMP_CURSOR_GAP && r->holder.n == 0 && r->gap_due_ms < r->lease_until_ms)
+    if (r->state == AMP_CURSOR_GAP && r->holder.n == 0 && r->gap_due_ms < r->lease_until_ms)
         return r->gap_due_ms;
     return r->lease_until_ms;
 }
@@ -93,54 +80,86 @@ static void hole_add(struct amp_cursor_rec *r, int64_t from, int64_t to, int64_t
     r->hole[r->n_holes++] = (struct amp_cursor_hole){from, to, now_ms};
 }
 
+static struct amp_cursor_step *step_of(const struct amp_subject_turn *t)
+{
+    return *(struct amp_cursor_step *const *)t->step->with;
+}
+
+static int cursor_check(void *rec, struct amp_subject_turn *t, struct amp_error *err)
+{
+    const struct amp_cursor_step *step = step_of(t);
+
+    return step->check(step->ctx, rec, t->now, err);
+}
+
+static uint32_t facts_of(const void *rec, const struct amp_subject_turn *t)
+{
+    const struct amp_cursor_rec *r = rec;
+
+    return step_of(t)->facts | (r->reported ? AMP_CURSOR_IF_TOLD : 0);
+}
+
 /* Carries out the effects of a step on the record. The caller commits the event that is kept and
  * the line of an incident. */
-static void cursor_carry(struct amp_cursor_rec *r, const struct amp_cursor_step *step,
-                         const struct amp_fsm_result *res)
+static int cursor_carry(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    if (res->effects & AMP_CURSOR_DO_HOLE)
+    const struct amp_cursor_step *step = step_of(t);
+    struct amp_cursor_rec *r = rec;
+
+    (void)err;
+    if (t->effects & AMP_CURSOR_DO_HOLE)
         hole_add(r, r->last_seq + 1, step->seq, step->now_ms);
-    if (res->effects & AMP_CURSOR_DO_ADVANCE)
+    if (t->effects & AMP_CURSOR_DO_ADVANCE)
         r->last_seq = step->seq;
-    if (res->effects & AMP_CURSOR_DO_REWIND) {
+    if (t->effects & AMP_CURSOR_DO_REWIND) {
         r->moves++;
         r->n_holes = 0;
     }
-    if (res->effects & AMP_CURSOR_DO_LEASE)
+    if (t->effects & AMP_CURSOR_DO_LEASE)
         r->lease_until_ms = step->now_ms + step->lease_ms;
-    if (res->effects & AMP_CURSOR_DO_LAPSE)
+    if (t->effects & AMP_CURSOR_DO_LAPSE)
         r->lease_until_ms = 0;
-    if (res->effects & AMP_CURSOR_DO_END_LEASE)
+    if (t->effects & AMP_CURSOR_DO_END_LEASE)
         r->holder = (struct amp_span){"", 0};
-    if (res->effects & AMP_CURSOR_DO_HOLDER)
+    if (t->effects & AMP_CURSOR_DO_HOLDER)
         r->holder = amp_span_str(step->holder);
-    if (res->effects & AMP_CURSOR_DO_FENCE)
+    if (t->effects & AMP_CURSOR_DO_FENCE)
         r->epoch++;
-    if (res->effects & AMP_CURSOR_DO_ARM) {
+    if (t->effects & AMP_CURSOR_DO_ARM) {
         r->gap_since_ms = step->now_ms;
         r->gap_due_ms = step->now_ms + step->gap_ms;
         r->reported = false;
     }
-    if (res->effects & AMP_CURSOR_DO_INCIDENT)
+    if (t->effects & AMP_CURSOR_DO_INCIDENT)
         r->reported = true;
-    if (res->to == AMP_CURSOR_GAP || res->to == AMP_CURSOR_OVERDUE)
+    if (r->state == AMP_CURSOR_GAP || r->state == AMP_CURSOR_OVERDUE)
         r->gap_to = step->gap_to;
-    if (res->effects & AMP_CURSOR_DO_DISARM) {
+    if (t->effects & AMP_CURSOR_DO_DISARM) {
         r->gap_since_ms = r->gap_due_ms = r->gap_to = 0;
         r->reported = false;
     }
+    if (step->held >= 0)
+        r->held = step->held + ((t->effects & AMP_CURSOR_DO_KEEP) != 0);
+    r->updated_ms = step->now_ms;
+    r->due_ms = due_of(r);
+    return 0;
 }
 
-int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_cursor_step *step,
-                     uint32_t *effects, struct amp_error *err)
+const struct amp_subject amp_cursor_subject = {.kind = "cursor",
+                                               .table = &cursor_rec,
+                                               .machine = &amp_cursor_fsm,
+                                               .state =
+                                                   AMP_SUBJECT_AT(struct amp_cursor_rec, state),
+                                               .key = AMP_SUBJECT_AT(struct amp_cursor_rec, key),
+                                               .due = AMP_SUBJECT_AT(struct amp_cursor_rec, due_ms),
+                                               .check = cursor_check,
+                                               .facts = facts_of,
+                                               .carry = cursor_carry};
+
+int amp_cursor_apply(struct amp_store *s, struct amp_cursor_step *step, struct amp_buf *mem,
+                     struct amp_cursor_rec *rec, enum amp_store_outcome *how, struct amp_error *err)
 {
-    struct amp_fsm_result res;
-    uint32_t facts = step->facts | (r->reported ? AMP_CURSOR_IF_TOLD : 0);
-    if (amp_fsm_step(&amp_cursor_fsm, *state, step->event, facts, &res, err) < 0)
-        return -1;
-    cursor_carry(r, step, &res);
-    r->updated_ms = step->now_ms;
-    *state = res.to;
-    *effects = res.effects;
-    return 0;
+    step->commit.event = step->event;
+    step->commit.with = &step;
+    return amp_subject_step(&amp_cursor_subject, s, &step->commit, mem, rec, how, err);
 }

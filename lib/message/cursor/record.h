@@ -2,7 +2,7 @@
 #ifndef AMP_MESSAGE_CURSOR_RECORD_H
 #define AMP_MESSAGE_CURSOR_RECORD_H
 
-#include "store/store.h"
+#include "record/subject.h"
 
 /* A gap that was skipped. */
 struct amp_cursor_hole {
@@ -19,17 +19,13 @@ struct amp_cursor_rec {
     bool reported;                            /* the incident of the gap */
     struct amp_cursor_hole hole[AMP_CURSOR_HOLES];
     uint32_t n_holes;
+    uint8_t state; /* of amp_cursor_fsm */
+    /* The next deadline for the sweep: the end of the lease, or of the gap if there is no holder;
+     * 0: none. */
+    int64_t due_ms;
+    const struct amp_key *key; /* while the record is visited */
 };
-
-/* Texts are copied into mem, which is emptied first. */
-int amp_cursor_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_cursor_rec *out,
-                        struct amp_error *err);
-int amp_cursor_rec_write(const struct amp_cursor_rec *r, struct amp_buf *out,
-                         struct amp_error *err);
-/* The next deadline for the sweep: the end of the lease, or of the gap if there is no holder; 0:
- * none.
- */
-int64_t amp_cursor_rec_due(const struct amp_cursor_rec *r, uint8_t state);
+extern const struct amp_subject amp_cursor_subject;
 
 /* One step of the machine. seq is the new position (ENQUEUE, SKIP, TOMBSTONE, MOVE), gap_to the
  * last missing number after it. */
@@ -38,10 +34,18 @@ struct amp_cursor_step {
     uint32_t facts; /* without TOLD, which is read from the record */
     int64_t seq, gap_to, now_ms, lease_ms, gap_ms;
     const char *holder; /* TAKE_OVER */
+    int64_t held;       /* events that wait behind the gap, without one that the step keeps; -1: as
+                         * before */
+    /* Looks at the record before the step, as an amp_subject_fn; may change the step. */
+    int (*check)(void *ctx, struct amp_cursor_rec *r, const struct amp_store_rec *now,
+                 struct amp_error *err);
+    void *ctx;
+    struct amp_subject_step commit; /* its key, actor, input and emits */
 };
-/* Steps the machine and carries out the effects on the record. *state is read and updated; *effects
- * gets the row's effects. */
-int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_cursor_step *step,
-                     uint32_t *effects, struct amp_error *err);
+/* Steps the machine, carries out the effects on the record, and commits it. mem and rec may be
+ * NULL. */
+int amp_cursor_apply(struct amp_store *s, struct amp_cursor_step *step, struct amp_buf *mem,
+                     struct amp_cursor_rec *rec, enum amp_store_outcome *how,
+                     struct amp_error *err);
 
 #endif

@@ -9,8 +9,7 @@
 #include "message/ledger/delivery.h"
 #include "message/ledger/holder.h"
 #include "message/record/record.h"
-
-#define KIND "work_claim"
+#include "record/subject.h"
 
 static int64_t set; /* 0: the protocol's */
 
@@ -28,9 +27,16 @@ int amp_claims_set(void *arg, const char *text, struct amp_error *err)
 
 struct claim {
     struct amp_span id;
+    const struct amp_key *key;
 };
 static const struct amp_rec_field fields[] = {AMP_REC_EVER(TEXT, struct claim, "id", id)};
 AMP_REC_TABLE(claim_rec, "the claim of an agent", struct claim, fields);
+
+static const char *const states[] = {"OPEN", NULL};
+static const struct amp_subject claims = {.kind = "work_claim",
+                                          .table = &claim_rec,
+                                          .states = states,
+                                          .key = AMP_SUBJECT_AT(struct claim, key)};
 
 /* ---- what an agent has ---- */
 
@@ -51,20 +57,6 @@ static bool is_open(const struct amp_message_rec *r, const char *agent)
             r->state == AMP_DELIVERY_READ || r->state == AMP_DELIVERY_RETRYING);
 }
 
-static int on_remove(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                     struct amp_error *err)
-{
-    (void)ctx;
-    (void)err;
-    if (!now->found)
-        return 1;
-    c->event = "forget";
-    c->to = "REMOVED";
-    c->json = AMP_SPAN("{}");
-    c->remove = true;
-    return 0;
-}
-
 /* Adds the task; 1: it was there. */
 static int task_add(struct counting *n, struct amp_span task, struct amp_error *err)
 {
@@ -76,23 +68,19 @@ static int task_add(struct counting *n, struct amp_span task, struct amp_error *
                : 0;
 }
 
-static int on_claim(void *ctx, struct amp_span agent, const struct amp_store_rec *rec,
-                    struct amp_error *err)
+static int on_claim(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct claim *c = rec;
     struct counting *n = ctx;
     struct amp_message_rec r;
-    struct claim c;
-    AMP_BUF struct amp_buf own = {.max = AMP_REC_MAX}, mem = {.max = AMP_RECORD_MAX};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
 
-    if (!amp_span_is(agent, n->agent))
-        return 0;
-    if (amp_rec_parse(&claim_rec, rec->json, &own, &c, err) < 0 ||
-        amp_message_find(n->store, c.id, &mem, &r, err) < 0)
+    if (amp_message_find(n->store, c->id, &mem, &r, err) < 0)
         return -1;
     if (!is_open(&r, n->agent))
-        return n->prunes ? amp_store_update(n->store, *rec->key, NULL, on_remove, NULL, NULL, err)
-                         : 0;
-    if (amp_span_eq(c.id, n->id) || (n->task.n > 0 && amp_span_eq(r.task, n->task))) {
+        return n->prunes && amp_subject_forget(&claims, n->store, *c->key, 0, NULL, err) < 0 ? -1
+                                                                                             : 0;
+    if (amp_span_eq(c->id, n->id) || (n->task.n > 0 && amp_span_eq(r.task, n->task))) {
         n->known = true;
         return 0;
     }
@@ -103,9 +91,8 @@ static int on_claim(void *ctx, struct amp_span agent, const struct amp_store_rec
 
 static int claims_count(struct counting *n, struct amp_error *err)
 {
-    const struct amp_span prefix = amp_key_prefix(amp_span_str(n->agent));
-    int rc = prefix.n > 0 ? amp_store_each_of(n->store, KIND, prefix, on_claim, n, err)
-                          : amp_store_each(n->store, KIND, NULL, on_claim, n, err);
+    int rc = amp_subject_of(&claims, n->store, amp_span_str(n->agent), on_claim, n, err);
+
     amp_buf_release(&n->tasks);
     return rc < 0 ? -1 : 0;
 }
@@ -139,37 +126,14 @@ int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
 
 /* ---- recording ---- */
 
-struct noting {
-    struct claim claim;
-    struct amp_buf json;
-};
-
-static int on_note(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                   struct amp_error *err)
-{
-    struct noting *x = ctx;
-
-    if (now->found)
-        return 1;
-    amp_buf_reset(&x->json);
-    if (amp_rec_write(&claim_rec, &x->claim, &x->json, err) < 0)
-        return -1;
-    c->event = "claim";
-    c->to = "OPEN";
-    c->json = amp_buf_span(&x->json);
-    return 0;
-}
-
 int amp_claims_note(struct amp_store *s, const char *agent, struct amp_span id,
                     struct amp_error *err)
 {
-    struct noting x = {{id}, {.max = AMP_REC_MAX}};
+    const struct claim c = {.id = id};
     struct counting n = {.store = s, .agent = agent, .prunes = true, .tasks = {.max = 1 << 16}};
 
-    if (claims_count(&n, err) < 0)
-        return -1;
-    const struct amp_key key = AMP_KEY(KIND, amp_span_str(agent), id);
-    int rc = amp_store_update(s, key, NULL, on_note, &x, NULL, err);
-    amp_buf_release(&x.json);
-    return rc < 0 ? -1 : 0;
+    return claims_count(&n, err) < 0
+               ? -1
+               : amp_subject_put(&claims, s, AMP_KEY(claims.kind, amp_span_str(agent), id), &c,
+                                 true, "claim", NULL, err);
 }

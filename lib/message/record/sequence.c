@@ -4,15 +4,12 @@
 
 #include "base/codes.h"
 #include "message/record/record.h"
-
-#define KIND "sequence"
+#include "record/subject.h"
 
 struct taking {
     uint32_t n;
     int64_t least;
-    const char *actor;
     int64_t first;
-    struct amp_buf json;
     amp_sequence_compose compose; /* NULL: no line */
     void *ctx;
     struct amp_store_emit emit;
@@ -24,38 +21,31 @@ struct sequence {
 static const struct amp_rec_field fields[] = {AMP_REC_EVER(INT, struct sequence, "last", last)};
 AMP_REC_TABLE(sequence_rec, "the record of a sequence", struct sequence, fields);
 
-static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                   struct amp_error *err)
+static int numbers_carry(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct taking *w = ctx;
-    struct sequence r = {0};
-    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
-    if (now->found && amp_rec_parse(&sequence_rec, now->json, &mem, &r, err) < 0)
-        return -1;
-    if (r.last > INT64_MAX - w->n)
+    struct taking *const *with = t->step->with;
+    struct taking *w = *with;
+    struct sequence *r = rec;
+
+    if (r->last > INT64_MAX - w->n)
         return amp_fail(err, AMP_NO, sequence_exhausted, "no sequence numbers are left");
-    w->first = r.last < w->least ? w->least : r.last + 1;
-    r.last = w->first + w->n - 1;
-    amp_buf_reset(&w->json);
-    if (amp_rec_write(&sequence_rec, &r, &w->json, err) < 0)
-        return -1;
-    change->event = "assign";
-    change->to = "OPEN";
-    change->json = amp_buf_span(&w->json);
-    change->actor = w->actor;
-    if (!w->compose)
-        return 0;
-    change->emits = &w->emit;
-    change->n_emits = 1;
-    return w->compose(w->ctx, w->first, &w->emit, err);
+    w->first = r->last < w->least ? w->least : r->last + 1;
+    r->last = w->first + w->n - 1;
+    t->change->event = "assign";
+    return w->compose ? w->compose(w->ctx, w->first, &w->emit, err) : 0;
 }
 
-static int numbers_take(struct amp_store *s, struct amp_key key, struct taking *w, int64_t *first,
-                        struct amp_error *err)
+static const char *const states[] = {"OPEN", NULL};
+static const struct amp_subject sequences = {
+    .kind = "sequence", .table = &sequence_rec, .states = states, .carry = numbers_carry};
+
+static int numbers_take(struct amp_store *s, struct amp_key key, struct taking *w,
+                        const char *actor, int64_t *first, struct amp_error *err)
 {
-    amp_buf_init(&w->json, AMP_RECORD_MAX);
-    int rc = amp_store_update(s, key, NULL, take_fn, w, NULL, err);
-    amp_buf_release(&w->json);
+    const struct amp_subject_step step = {
+        .key = key, .with = &w, .actor = actor, .emits = &w->emit, .n_emits = w->compose != NULL};
+    int rc = amp_subject_step(&sequences, s, &step, NULL, NULL, NULL, err);
+
     if (rc == 0)
         *first = w->first;
     return rc;
@@ -64,23 +54,24 @@ static int numbers_take(struct amp_store *s, struct amp_key key, struct taking *
 int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, const char *actor,
                       int64_t *first, struct amp_error *err)
 {
-    struct taking w = {.n = n, .actor = actor};
-    return numbers_take(s, AMP_KEY(KIND, source), &w, first, err);
+    struct taking w = {.n = n};
+    return numbers_take(s, AMP_KEY(sequences.kind, source), &w, actor, first, err);
 }
 
 int amp_sequence_emit(struct amp_store *s, struct amp_span source, const char *actor,
                       amp_sequence_compose compose, void *ctx, struct amp_error *err)
 {
-    struct taking w = {.n = 1, .actor = actor, .compose = compose, .ctx = ctx};
+    struct taking w = {.n = 1, .compose = compose, .ctx = ctx};
     int64_t number;
-    return numbers_take(s, AMP_KEY(KIND, source), &w, &number, err);
+    return numbers_take(s, AMP_KEY(sequences.kind, source), &w, actor, &number, err);
 }
 
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,
                       const char *actor, int64_t *first, struct amp_error *err)
 {
-    struct taking w = {.n = n, .least = amp_id_number(now_ms), .actor = actor};
-    return numbers_take(s, AMP_KEY(KIND, AMP_SPAN("sw4rm"), producer), &w, first, err);
+    struct taking w = {.n = n, .least = amp_id_number(now_ms)};
+    return numbers_take(s, AMP_KEY(sequences.kind, AMP_SPAN("sw4rm"), producer), &w, actor, first,
+                        err);
 }
 
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,

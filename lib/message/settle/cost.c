@@ -1,7 +1,7 @@
 /* Records of what work cost. */
 #include "message/settle/cost.h"
 
-#include "json/record.h"
+#include "record/subject.h"
 
 static const struct amp_rec_field fields[] = {
     AMP_REC(TEXT, struct amp_cost, "task", task),
@@ -14,47 +14,38 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(spent_rec, "the record of a cost", struct amp_cost, fields);
 
-struct spending {
-    struct amp_cost rec;
-    struct amp_buf mem, json; /* mem: of the record that there is */
-};
-
 /* A repeated outcome changes nothing. */
-static int spent_commit(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                        struct amp_error *err)
+static int spent_set(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct spending *w = ctx;
-    struct amp_cost was;
-    if (now->found && amp_cost_parse(now, &w->mem, &was, err) < 0)
-        return -1;
-    if (now->found && was.tokens_in == w->rec.tokens_in && was.tokens_out == w->rec.tokens_out &&
-        was.micros == w->rec.micros)
+    const struct amp_cost *now = t->step->with;
+    struct amp_cost *was = rec;
+
+    (void)err;
+    if (t->now->found && was->tokens_in == now->tokens_in && was->tokens_out == now->tokens_out &&
+        was->micros == now->micros)
         return 1;
-    amp_buf_reset(&w->json);
-    if (amp_rec_write(&spent_rec, &w->rec, &w->json, err) < 0)
-        return -1;
-    change->event = "spend";
-    change->to = "SPENT";
-    change->json = amp_buf_span(&w->json);
+    *was = *now;
+    t->change->event = "spend";
     return 0;
 }
+
+static const char *const states[] = {"SPENT", NULL};
+static const struct amp_subject costs = {
+    .kind = AMP_COST_KIND, .table = &spent_rec, .states = states, .carry = spent_set};
 
 int amp_cost_record(struct amp_store *s, struct amp_span id, const struct amp_view *outcome,
                     const struct amp_usage *usage, int64_t now_ms, struct amp_error *err)
 {
-    struct spending w = {.rec = {.task = outcome->task,
+    const struct amp_cost rec = {.task = outcome->task,
                                  .correlation = outcome->correlation,
                                  .agent = outcome->from,
                                  .tokens_in = usage->tokens_in,
                                  .tokens_out = usage->tokens_out,
                                  .micros = usage->micros,
-                                 .at_ms = now_ms},
-                         .mem = {.max = AMP_REC_MAX},
-                         .json = {.max = AMP_REC_MAX}};
-    int rc = amp_store_update(s, AMP_KEY(AMP_COST_KIND, id), NULL, spent_commit, &w, NULL, err);
-    amp_buf_release(&w.mem);
-    amp_buf_release(&w.json);
-    return rc;
+                                 .at_ms = now_ms};
+    const struct amp_subject_step step = {.key = AMP_KEY(AMP_COST_KIND, id), .with = &rec};
+
+    return amp_subject_step(&costs, s, &step, NULL, NULL, NULL, err);
 }
 
 int amp_cost_parse(const struct amp_store_rec *row, struct amp_buf *mem, struct amp_cost *out,

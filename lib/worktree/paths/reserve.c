@@ -12,13 +12,14 @@
 
 #include "base/codes.h"
 #include "base/file/repository.h"
+#include "record/subject.h"
 #include "worktree/binding.h"
-#include "json/record.h"
 
 struct record {
     char holder[128], task[128], pattern[AMP_GLOB_MAX + 1];
     bool person;
     int64_t since_ms;
+    const struct amp_key *key;
 };
 
 #define MEMBER(as, key, member) AMP_REC_EVER(as, struct record, key, member)
@@ -28,6 +29,12 @@ static const struct amp_rec_field fields[] = {
     MEMBER(INT, "since_ms", since_ms),
 };
 AMP_REC_TABLE(reservation_rec, "a reservation's record", struct record, fields);
+
+static const char *const states[] = {"RESERVED", NULL};
+static const struct amp_subject reservations = {.kind = AMP_RESERVATION_KIND,
+                                                .table = &reservation_rec,
+                                                .states = states,
+                                                .key = AMP_SUBJECT_AT(struct record, key)};
 
 /* ---- reading ---- */
 
@@ -39,24 +46,19 @@ struct walk {
     bool is_bound;
 };
 
-static int record_visit(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                        struct amp_error *err)
+static int record_visit(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct record *r = rec;
     struct walk *w = ctx;
     struct amp_binding b;
-    struct record r;
-    AMP_BUF struct amp_buf mem = {0};
-    (void)id;
-    amp_buf_init(&mem, AMP_REC_MAX);
-    if (amp_rec_parse(&reservation_rec, rec->json, &mem, &r, err) < 0)
-        return -1;
-    if (!r.person && strcmp(w->agent, r.holder) != 0) {
-        if (amp_binding_get(w->store, r.holder, &b, err) < 0)
+
+    if (!r->person && strcmp(w->agent, r->holder) != 0) {
+        if (amp_binding_get(w->store, r->holder, &b, err) < 0)
             return -1;
-        memcpy(w->agent, r.holder, sizeof w->agent);
+        memcpy(w->agent, r->holder, sizeof w->agent);
         w->is_bound = amp_binding_is_bound(&b);
     }
-    return r.person || w->is_bound ? w->fn(w->ctx, &r, err) : 0;
+    return r->person || w->is_bound ? w->fn(w->ctx, r, err) : 0;
 }
 
 /* Visits the reservations in effect: those of an agent end with its binding. */
@@ -65,7 +67,7 @@ static int records_visit(struct amp_store *s,
                          void *ctx, struct amp_error *err)
 {
     struct walk w = {.store = s, .fn = fn, .ctx = ctx};
-    return amp_store_each(s, AMP_RESERVATION_KIND, NULL, record_visit, &w, err);
+    return amp_subject_each(&reservations, s, NULL, record_visit, &w, err);
 }
 
 struct each {
@@ -135,25 +137,6 @@ static int record_overlaps(void *ctx, const struct record *r, struct amp_error *
     return 0;
 }
 
-struct change {
-    struct record r;
-    struct amp_buf json;
-};
-
-static int reservation_make(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                            struct amp_error *err)
-{
-    struct change *u = ctx;
-    (void)now;
-    amp_buf_reset(&u->json);
-    if (amp_rec_write(&reservation_rec, &u->r, &u->json, err) < 0)
-        return -1;
-    c->event = "RESERVE";
-    c->to = "RESERVED";
-    c->json = amp_buf_span(&u->json);
-    return 0;
-}
-
 static int spec_check(struct amp_store *s, const struct amp_reserve_spec *spec,
                       struct amp_error *err)
 {
@@ -180,18 +163,17 @@ static int spec_check(struct amp_store *s, const struct amp_reserve_spec *spec,
 static int patterns_put(struct amp_store *s, const struct amp_reserve_spec *spec,
                         struct amp_error *err)
 {
-    struct change u = {.r = {.person = spec->person, .since_ms = spec->now_ms}};
+    struct record r = {.person = spec->person, .since_ms = spec->now_ms};
     int rc = 0;
-    amp_buf_init(&u.json, AMP_REC_MAX);
-    amp_span_copy(amp_span_str(spec->holder), u.r.holder, sizeof u.r.holder);
-    amp_span_copy(amp_span_str(spec->task), u.r.task, sizeof u.r.task);
+    amp_span_copy(amp_span_str(spec->holder), r.holder, sizeof r.holder);
+    amp_span_copy(amp_span_str(spec->task), r.task, sizeof r.task);
     for (int i = 0; i < spec->n && rc == 0; i++) {
         struct amp_span pattern = amp_span_str(spec->patterns[i]);
-        amp_span_copy(pattern, u.r.pattern, sizeof u.r.pattern);
-        rc = amp_store_update(s, AMP_KEY(AMP_RESERVATION_KIND, amp_span_str(spec->holder), pattern),
-                              NULL, reservation_make, &u, NULL, err);
+        amp_span_copy(pattern, r.pattern, sizeof r.pattern);
+        rc = amp_subject_put(&reservations, s,
+                             AMP_KEY(AMP_RESERVATION_KIND, amp_span_str(spec->holder), pattern), &r,
+                             false, "RESERVE", NULL, err);
     }
-    amp_buf_release(&u.json);
     return rc;
 }
 
@@ -215,39 +197,25 @@ struct release {
     uint32_t n;
 };
 
-static int reservation_drop(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                            struct amp_error *err)
+static int release_one(void *ctx, const void *rec, struct amp_error *err)
 {
-    (void)ctx;
-    (void)err;
-    if (!now->found)
-        return 1;
-    c->event = "RELEASE";
-    c->to = "RELEASED";
-    c->json = AMP_SPAN("{}");
-    c->remove = true;
-    return 0;
-}
-
-static int release_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                       struct amp_error *err)
-{
-    struct release *r = ctx;
-    struct amp_span pattern = rec->key->part[1];
-    bool named = r->spec->n == 0;
-    for (int i = 0; i < r->spec->n; i++)
-        named = named || amp_span_is(pattern, r->spec->patterns[i]);
-    if (!named || !amp_span_is(id, r->spec->holder))
+    const struct record *r = rec;
+    struct release *x = ctx;
+    bool named = x->spec->n == 0;
+    for (int i = 0; i < x->spec->n; i++)
+        named = named || strcmp(r->pattern, x->spec->patterns[i]) == 0;
+    if (!named)
         return 0;
-    r->n++;
-    return amp_store_update(r->store, *rec->key, NULL, reservation_drop, NULL, NULL, err);
+    x->n++;
+    return amp_subject_remove(&reservations, x->store, *r->key, 0, "RELEASE", NULL, err) < 0 ? -1
+                                                                                             : 0;
 }
 
 int amp_reserve_release(struct amp_store *s, const struct amp_reserve_spec *spec,
                         uint32_t *n_released, struct amp_error *err)
 {
     struct release r = {.store = s, .spec = spec};
-    if (amp_store_each(s, AMP_RESERVATION_KIND, NULL, release_one, &r, err) < 0)
+    if (amp_subject_of(&reservations, s, amp_span_str(spec->holder), release_one, &r, err) < 0)
         return -1;
     if (n_released)
         *n_released = r.n;

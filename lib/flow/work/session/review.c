@@ -16,13 +16,14 @@
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
 #include "protocol/terms.h"
-#include "json/record.h"
+#include "record/subject.h"
 
 enum { KEPT_DAYS = 7, WAIT_DAYS = 7, EVIDENCE_MAX = 200 << 10 };
 #define DAY_MS INT64_C(86400000)
 
 struct review {
     const char *response, *id, *invocation;
+    int64_t due_ms;
 };
 static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(CSTR, struct review, "response", response),
@@ -31,16 +32,17 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(review_rec, "the record of a review", struct review, fields);
 
+static const char *const states[] = {"ASKED", NULL};
+static const struct amp_subject reviews = {.kind = AMP_SESSION_REVIEW_KIND,
+                                           .table = &review_rec,
+                                           .states = states,
+                                           .due = AMP_SUBJECT_AT(struct review, due_ms)};
+
 /* 1: found; the texts are in mem. */
 static int review_load(struct amp_tasking *t, struct amp_buf *mem, struct review *r,
                        struct amp_error *err)
 {
-    struct amp_store_rec rec;
-    if (amp_store_get(t->w->store, AMP_KEY(AMP_SESSION_REVIEW_KIND, t->v->id), &rec, err) < 0)
-        return -1;
-    if (!rec.found)
-        return 0;
-    return amp_rec_parse(&review_rec, rec.json, mem, r, err) < 0 ? -1 : 1;
+    return amp_subject_find(&reviews, t->w->store, AMP_KEY(reviews.kind, t->v->id), mem, r, err);
 }
 
 int amp_tasking_review_find(struct amp_tasking *t, struct amp_error *err)
@@ -54,36 +56,16 @@ int amp_tasking_review_find(struct amp_tasking *t, struct amp_error *err)
     return amp_buf_str(&t->response, r.response, err) < 0 ? -1 : 1;
 }
 
-struct saving {
-    struct review r;
-    struct amp_buf *json;
-    const char *actor;
-};
-
-static int review_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
-                     struct amp_error *err)
-{
-    struct saving *s = ctx;
-    if (now->found)
-        return 1;
-    c->event = "ask";
-    c->to = "ASKED";
-    c->actor = s->actor;
-    int rc = amp_rec_write(&review_rec, &s->r, s->json, err);
-    c->json = amp_buf_span(s->json);
-    c->due_ms = amp_now_ms() + (WAIT_DAYS + KEPT_DAYS) * DAY_MS;
-    return rc;
-}
-
 static int review_save(struct amp_tasking *t, const struct amp_asking *a, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf json = {.max = AMP_REC_MAX}, text = {.max = AMP_REC_MAX};
+    AMP_BUF struct amp_buf text = {.max = AMP_REC_MAX};
     if (amp_buf_add(&text, t->response.data, t->response.len, err) < 0 ||
         amp_buf_add(&text, "", 1, err) < 0)
         return -1;
-    struct saving s = {{text.data, a->id, a->invocation}, &json, t->w->opt->consumer};
-    return amp_store_update(t->w->store, AMP_KEY(AMP_SESSION_REVIEW_KIND, t->v->id), NULL,
-                            review_fn, &s, NULL, err);
+    const struct review r = {text.data, a->id, a->invocation,
+                             amp_now_ms() + (WAIT_DAYS + KEPT_DAYS) * DAY_MS};
+    return amp_subject_put(&reviews, t->w->store, AMP_KEY(reviews.kind, t->v->id), &r, true, "ask",
+                           t->w->opt->consumer, err);
 }
 
 /* The person sees the TASK's objective and the RESPONSE, or the part of it that fits. */
