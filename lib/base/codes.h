@@ -57,7 +57,7 @@
     X(invalid_run_result) X(no_terminal_outcome) X(no_verdict)
 #define AMP_CODES_DEPENDENCY(X) \
     X(dependency_missing) X(E_DEPENDENCY_FAILED) X(E_FILE_NOT_FOUND) X(missing_commit) \
-    X(no_branch) X(no_worktree) X(repo_bare) X(repo_not_git) X(snapshot_path) X(unknown_revision) \
+    X(no_branch) X(no_worktree) X(predecessor_failed) X(repo_bare) X(repo_not_git) X(snapshot_path) X(unknown_revision) \
     X(worktree_not_found) X(worktree_unknown)
 #define AMP_CODES_VALIDATION(X) \
     X(accept_required) X(ack_timeout_ignored) X(already_decided) X(ambiguous) X(ambiguous_job) \
@@ -92,6 +92,7 @@
     X(target_behind) X(target_moved) X(task_not_ended) X(taskId_mismatch) X(terminal) X(too_deep) \
     X(too_many_options) X(too_many_tokens) X(two_folders) X(type_required) X(unexpected_argument) \
     X(unexpected_operand) X(unknown_account) X(unknown_field) X(unknown_grant) X(unknown_job) \
+    X(follow_cycle) X(too_many_jobs) \
     X(unknown_kind) X(unknown_option) X(unknown_protocol) X(unknown_question) X(unknown_ref) \
     X(unknown_resource) X(unknown_subject) X(unknown_task) X(unknown_verb) X(unresolved_ref) \
     X(unsupported_message_type) X(unsupported_protocol) X(unsupported_reply) X(unsupported_stage) \
@@ -129,7 +130,7 @@
     X(E_MODEL_UNAVAILABLE) X(git_locked) X(git_unavailable) X(helper_unavailable) X(inbox_busy) \
     X(lock_timeout) X(name_unknown) X(no_command) X(no_reader) X(owner_unavailable) \
     X(resolver_busy) X(route_failed) X(scope_taken) X(session_busy) X(spool_busy) X(type_full) \
-    X(unknown_pool) X(worktree_locked) X(worktrees_busy)
+    X(follows) X(unknown_pool) X(worktree_locked) X(worktrees_busy)
 #define AMP_CODES_LIMIT(X) \
     X(rate_limited) X(usage_limit)
 #define AMP_CODES_FULL(X) \

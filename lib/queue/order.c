@@ -13,6 +13,7 @@
 #include "base/grow.h"
 #include "queue/conflict/pairs.h"
 #include "queue/conflict/scopes.h"
+#include "queue/follow.h"
 #include "queue/priority.h"
 #include "store/history/history.h"
 #include "json/record.h"
@@ -33,7 +34,8 @@ struct entry {
     char id[AMP_QUEUE_ID_MAX], worker[AMP_QUEUE_WORKER_MAX], asked_by[AMP_QUEUE_ID_MAX];
     struct type *type;
     struct amp_shared_scope *scope;
-    char *task; /* NULL: none */
+    char *task;    /* NULL: none */
+    char *follows; /* NULL: none */
     int64_t seq, priority, submitted_ms, until_ms;
     uint8_t state;
 };
@@ -201,6 +203,7 @@ static void entry_free(struct amp_order *o, struct entry *e)
 {
     amp_scopes_drop(&o->scopes, e->scope);
     free(e->task);
+    free(e->follows);
     free(e);
 }
 
@@ -233,7 +236,10 @@ static int entry_fill(struct amp_order *o, struct entry *e, const struct amp_que
     if (!(e->type = type_take(o, job->type, err)) ||
         amp_scopes_take(&o->scopes, e->type, job->scope, &e->scope, err) < 0)
         return -1;
-    return job->task.n && !(e->task = amp_span_dup(job->task)) ? amp_fail_memory(err) : 0;
+    return (job->task.n && !(e->task = amp_span_dup(job->task))) ||
+                   (job->follows.n && !(e->follows = amp_span_dup(job->follows)))
+               ? amp_fail_memory(err)
+               : 0;
 }
 
 /* Replaces what is known of the job. */
@@ -506,6 +512,17 @@ static bool is_asked(const struct amp_order *o, const struct entry *e, const str
     return p && (p->state == AMP_CONFLICT_ASKED || p->state == AMP_CONFLICT_CHECKING);
 }
 
+/* The first job that e follows and that has not ended, or NULL. */
+static const struct entry *followed_find(struct amp_order *o, const struct entry *e)
+{
+    struct amp_span list = amp_span_str(e->follows ? e->follows : ""), id;
+    const struct entry *found = NULL;
+
+    while (!found && amp_follow_next(&list, &id))
+        found = *entry_place(o, id);
+    return found;
+}
+
 /* The reason why e cannot start; TURN: it can. */
 static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
                                   const struct entry **behind)
@@ -515,6 +532,8 @@ static enum amp_waits entry_waits(struct amp_order *o, const struct entry *e,
         return AMP_WAITS_PARKED;
     if (is_held(o, e))
         return AMP_WAITS_HELD;
+    if (e->follows && (*behind = followed_find(o, e)))
+        return AMP_WAITS_FOLLOWS;
     if (type_closed(o, e->type))
         return AMP_WAITS_ACCOUNT;
     if (is_full(o, e->type))
@@ -740,7 +759,8 @@ int amp_order_rival(struct amp_order *o, const struct amp_order_want *want, bool
         enum amp_waits why = entry_waits(o, e, &behind);
         if (why == AMP_WAITS_ACCOUNT)
             walk_leave(&w, e->type);
-        if (why == AMP_WAITS_CONFLICT || why == AMP_WAITS_HELD || why == AMP_WAITS_ACCOUNT)
+        if (why == AMP_WAITS_CONFLICT || why == AMP_WAITS_HELD || why == AMP_WAITS_ACCOUNT ||
+            why == AMP_WAITS_FOLLOWS)
             continue;
         if (why == AMP_WAITS_TURN && !full)
             return 0; /* it can start */

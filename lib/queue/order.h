@@ -45,6 +45,7 @@ void amp_order_close(struct amp_order *o); /* NULL is allowed */
       "a person or a command is asked whether it may run beside another job")                      \
     X(ACCOUNT, "usage_limit", "the account of its type has reached a usage limit")                 \
     X(PARKED, "parked", "it waits until a time")                                                   \
+    X(FOLLOWS, "follows", "a job that it follows has not ended")                                   \
     X(HELD, "suspended", "its task is suspended")                                                  \
     X(WORKER, "no_worker", "no worker takes jobs of its type")
 enum amp_waits {
@@ -59,7 +60,7 @@ struct amp_order_place {
     enum amp_waits why;
     uint64_t position;      /* 1: the next of its type */
     int64_t effective;      /* the priority with its age */
-    struct amp_span behind; /* SCOPE, CONFLICT: the id of the other job */
+    struct amp_span behind; /* SCOPE, CONFLICT, FOLLOWS: the id of the other job */
     int64_t until_ms;       /* ACCOUNT, PARKED: the end of its time; 0: none */
 };
 

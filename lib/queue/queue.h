@@ -55,6 +55,8 @@ struct amp_queue_job {
     /* These belong to an attempt that was suspended and goes on later. */
     struct amp_span worktree, session, data; /* data: a JSON object */
     int64_t tokens_in, tokens_out, micros;   /* of all attempts; micros: millionths of a dollar */
+    struct amp_span follows;   /* ids of jobs, with a space in between (queue/follow.h) */
+    struct amp_span on_failed; /* a word of AMP_FOLLOW_ELSE; "": fail */
 };
 bool amp_queue_ended(uint8_t state);
 /* Whether a worker has it: CLAIMED, RUNNING, PREEMPTING. */

@@ -18,8 +18,9 @@
 static int64_t type_most(void *ctx, struct amp_span type)
 {
     const struct queue_desk *d = ctx;
+    int64_t most = amp_queue_most(&d->set, type), agents = queue_desk_staff(d, type);
 
-    return amp_queue_most(&d->set, type);
+    return amp_queue_limits(&d->set, type) || agents < most ? most : agents;
 }
 
 static bool task_held(void *ctx, struct amp_span task)

@@ -4,11 +4,13 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/id.h>
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
@@ -24,6 +26,7 @@
 #include "flow/session/account/escalate.h"
 #include "override.h"
 #include "queue.h"
+#include "queue/follow.h"
 #include "json/record.h"
 
 #define LINE_MAX_BYTES (1u << 20)
@@ -33,10 +36,16 @@
 static const char *type, *priority;
 static bool again, no_queue;
 static int64_t level;
+static struct amp_list after;
+static const char *on_failed;
+static char follows[AMP_FOLLOW_MOST * AMP_QUEUE_ID_MAX];
 
 const struct amp_opt queue_submit_opts[] = {
     {0, "type", AMP_OPT_STRING, &type, "TYPE", "the type of agents (default: the message's)"},
     {0, "priority", AMP_OPT_STRING, &priority, "N", "-19 (first) to 20 (default: the message's)"},
+    {0, "after", AMP_OPT_LIST, &after, "JOB", "start after this job has ended; may be repeated"},
+    {0, "on-failed", AMP_OPT_STRING, &on_failed, "WORD",
+     "when a job of --after did not do its work: fail (default), skip, start"},
     {0, "again", AMP_OPT_FLAG, &again, NULL, "also if there is an identical job, or was one"},
     {0, "no-queue", AMP_OPT_FLAG, &no_queue, NULL, "refuse what could not start at once"},
     QUEUE_OPTS_OVERRIDE,
@@ -124,8 +133,8 @@ static int refusal_compose(struct filter *f, const struct amp_error *why, struct
 static bool is_of_queue(const char *code)
 {
     static const char *const codes[] = {AMP_CODE(duplicate_job), AMP_CODE(type_full),
-                                        AMP_CODE(scope_taken), AMP_CODE(suspended),
-                                        AMP_CODE(usage_limit)};
+                                        AMP_CODE(scope_taken),   AMP_CODE(suspended),
+                                        AMP_CODE(usage_limit),   AMP_CODE(follows)};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (strcmp(code, codes[i]) == 0)
@@ -374,9 +383,24 @@ static int filter_open(struct filter *f, struct amp_error *err)
                                    .type = type,
                                    .priority = priority ? &level : NULL,
                                    .by = amp_cli_login("operator"),
+                                   .follows = follows,
+                                   .on_failed = on_failed,
                                    .no_queue = no_queue,
                                    .actor = amp_cli_name()};
     return 0;
+}
+
+static void follows_read(void)
+{
+    size_t n = 0;
+
+    if (after.n > AMP_FOLLOW_MOST)
+        amp_die_usage("--after: at most %d jobs", AMP_FOLLOW_MOST);
+    for (int i = 0; i < after.n; i++) {
+        if (strlen(after.v[i]) >= AMP_QUEUE_ID_MAX || !amp_id_is_safe(amp_span_str(after.v[i])))
+            amp_die_usage("--after: \"%s\" is not the id of a job", after.v[i]);
+        n += (size_t)snprintf(follows + n, sizeof follows - n, "%s%s", i ? " " : "", after.v[i]);
+    }
 }
 
 int queue_submit(int argc, char **argv)
@@ -389,6 +413,9 @@ int queue_submit(int argc, char **argv)
                                   &level, &err) < 0)
         amp_die_usage("--priority %s: expected %d to %d", priority, AMP_QUEUE_HIGHEST,
                       AMP_QUEUE_LOWEST);
+    if (on_failed && amp_follow_else(amp_span_str(on_failed)) < 0)
+        amp_die_usage("--on-failed %s: expected fail, skip or start", on_failed);
+    follows_read();
     amp_note_terminal(NULL);
     amp_buf_init(&f.texts, TEXT_MAX);
     amp_buf_init(&f.line, LINE_MAX_BYTES);

@@ -13,6 +13,7 @@
 #include "flow/session/account/jobs.h"
 #include "handoff/handoff.h"
 #include "protocol/compose/json.h"
+#include "queue/follow.h"
 #include "queue/scope.h"
 
 /* ---- what a job needs, and how an attempt leaves it ---- */
@@ -222,12 +223,44 @@ static void rivals_end(const struct amp_slot *slot)
     amp_attempt_end_processes(&of);
 }
 
+/* A job whose predecessor failed is skipped: 1; or it goes on, to fail or to start: 0. */
+static int predecessors_look(struct amp_pool *p, const struct amp_queue_job *claimed,
+                             struct amp_pool_job *job, struct amp_error *err)
+{
+    int action = amp_follow_else(claimed->on_failed);
+
+    if (!claimed->follows.n || action == AMP_FOLLOW_START)
+        return 0;
+    int failed = amp_follow_failed(p->store, claimed, job->failed, err);
+    if (failed <= 0 || action != AMP_FOLLOW_SKIP)
+        return failed < 0 ? -1 : 0;
+    p->opt->worker.note("%s is skipped: job %s, which it follows, did not do its work", job->id,
+                        job->failed);
+    struct amp_queue_step st = {.id = amp_span_str(job->id),
+                                .event = AMP_QUEUE_EV_CANCEL,
+                                .by = job->failed,
+                                .why = "a job that it follows did not do its work",
+                                .code = AMP_CODE(predecessor_failed),
+                                .actor = p->opt->name,
+                                .now_ms = amp_now_ms()};
+    /* It is claimed: its release is the end. */
+    if (amp_queue_worker_step(p->queue, &st, &p->mem, NULL, err) < 0 ||
+        job_step(p, job, AMP_QUEUE_EV_RELEASE, NULL, 0, err) < 0)
+        return -1;
+    p->look = true;
+    const struct amp_session_voice voice = {p->store, p->opt->name, amp_now_ms()};
+    return amp_session_reconcile(&voice, AMP_SPAN(""), err) < 0 ? -1 : 1;
+}
+
 static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, struct amp_error *err)
 {
     struct amp_pool_job job;
 
     if (job_read(&job, claimed, err) < 0)
         return -1;
+    int skipped = predecessors_look(p, claimed, &job, err);
+    if (skipped)
+        return skipped < 0 ? -1 : 0;
     struct choice c;
     if (slot_choose(p, &job, &c, err) < 0)
         return -1;

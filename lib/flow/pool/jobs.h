@@ -17,9 +17,11 @@ struct amp_pool_job {
     int64_t submitted_ms;
     /* They are of its scope, if it names exactly one repository, and one branch; else "". */
     char repo[PATH_MAX], branch[256];
-    char agent[128];   /* the one that has its worktree; "": none */
-    char session[257]; /* under which this agent resumes its work; "" */
-    bool again;        /* an attempt was stopped, and goes on in its worktree */
+    char agent[128];               /* the one that has its worktree; "": none */
+    char session[257];             /* under which this agent resumes its work; "" */
+    char failed[AMP_QUEUE_ID_MAX]; /* a job that it follows and that did not do its work, so that
+                                      this one fails; "" */
+    bool again;                    /* an attempt was stopped, and goes on in its worktree */
 };
 
 /* The results of an attempt for its job. */

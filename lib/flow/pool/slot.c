@@ -199,6 +199,9 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
     if (is_lost(slot))
         amp_fail(&w->refusal, AMP_NO, worker_lost, "%lld pools that worked on it were lost",
                  (long long)slot->job.losses);
+    else if (*slot->job.failed)
+        amp_fail(&w->refusal, AMP_NO, predecessor_failed,
+                 "job %s, which it follows, did not do its work", slot->job.failed);
     else if (slot->over_budget)
         amp_fail(&w->refusal, AMP_NO, budget_exceeded, "the budget of the task is spent");
     if (amp_worker_find(w, w->job_reader, amp_span_str(slot->job.msg_id), &w->message, &v, err) < 0)

@@ -17,6 +17,7 @@
 #include "message/settle/answer.h"
 #include "protocol/compose/json.h"
 #include "protocol/terms.h"
+#include "queue/follow.h"
 #include "queue/priority.h"
 #include "queue/scope.h"
 #include "worktree/paths/glob.h"
@@ -320,6 +321,8 @@ static int job_make(const struct amp_submitter *q, const struct amp_view *v, int
         return -1;
     sub->job.id = amp_span_str(sub->id);
     sub->job.by = amp_span_str(q->by);
+    sub->job.follows = amp_span_str(q->follows ? q->follows : "");
+    sub->job.on_failed = amp_span_str(q->on_failed ? q->on_failed : "");
     return 0;
 }
 
@@ -364,6 +367,10 @@ static int start_check(const struct amp_submitter *q, const struct amp_queue_job
             "it cannot start at once: the account of the type %.*s has reached a usage "
             "limit",
             AMP_CLIP(job->type, 64));
+    case AMP_WAITS_FOLLOWS:
+        return amp_fail_text(err, AMP_NO, amp_waits_name(place.why),
+                             "it cannot start at once: job %.*s, which it follows, has not ended",
+                             AMP_CLIP(place.behind, 64));
     default:
         return amp_fail_text(err, AMP_NO, amp_waits_name(place.why),
                              "it cannot start at once: its task is suspended");
@@ -379,6 +386,8 @@ static int job_enter(const struct amp_submitter *q, const struct amp_view *v,
     *repeated = known > 0;
     if (known != 0)
         return known < 0 ? -1 : repeated_check(q->store, e->job, err);
+    if (e->job->follows.n && amp_follow_check(q->store, e->job->id, e->job->follows, err) < 0)
+        return -1;
     if (q->no_queue && start_check(q, e->job, e->now_ms, err) < 0)
         return -1;
     return amp_message_record(q->store, v, e->now_ms, NULL, err) < 0

@@ -14,10 +14,11 @@ struct amp_submitter {
     struct amp_order *order;
     /* The type of the agents; NULL: the agent or the only recipient that the message names. */
     const char *type;
-    const int64_t *priority; /* NULL: the message's */
-    bool again;              /* also if an identical job was done */
-    const char *salt;        /* makes another job of the same work; NULL: none */
-    const char *by;          /* the login of the person; NULL: unknown */
+    const int64_t *priority;         /* NULL: the message's */
+    bool again;                      /* also if an identical job was done */
+    const char *salt;                /* makes another job of the same work; NULL: none */
+    const char *by;                  /* the login of the person; NULL: unknown */
+    const char *follows, *on_failed; /* as in struct amp_queue_job; NULL: none */
     bool no_queue; /* refuse what could not start at once (queue/order.h, amp_order_try) */
     const char *actor;
 };
@@ -35,7 +36,8 @@ struct amp_submitted {
  * - not_a_submission, scope_required (SW4RM §9.2), bad_scope, bad_priority, type_required,
  *   bad_value (the type), deadline_passed (of the message or its task)
  * - duplicate_job; duplicate_msg_id: another message has its id, or it is another job
- * - no_queue: type_full, scope_taken, suspended, usage_limit (words of enum amp_waits)
+ * - unknown_job, follow_cycle (queue/follow.h)
+ * - no_queue: type_full, scope_taken, suspended, usage_limit, follows (words of enum amp_waits)
  * -1: failure.
  */
 int amp_submit(const struct amp_submitter *q, struct amp_view *v, struct amp_submitted *out,
