@@ -39,7 +39,7 @@ sw4rm() {
 @test "a message whose time passes while it waits" {
   mkfifo a
   exec 8<>a
-  { for i in 1 2 3; do sw4rm ".message_id = \"${i}a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234\" | .ttl_ms = 1500"; done; } >in
+  { for i in 1 2 3; do sw4rm ".message_id = \"${i}a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234\" $([ $i = 1 ] || echo "| .ttl_ms = 1500")"; done; } >in
   amp-route --inbound 4 -r '* => fifo:a' <in >answers &
   route=$!
   # One lies in the pipe, the others wait for it to be read.

@@ -151,7 +151,7 @@ END
 }
 
 @test "work that its deadline ends fails with the class timeout" {
-  task slow slow ".payload.deadlineAt = \"$(date -u -d '+1 sec' +%FT%T.%3NZ)\"" >in
+  task slow slow ".payload.deadlineAt = \"$(date -u -d "+$(patient 1) sec" +%FT%T.%3NZ)\"" >in
   run -0 --separate-stderr executor --grace 0 --retries 0 <in
   [ "$(jq -r 'select(.kind == "task_failed") | .payload.failureClass' <<<"$output")" = timeout ]
 }
