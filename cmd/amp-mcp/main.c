@@ -104,8 +104,8 @@ static int serve(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "serve the agent until the end of the input", NULL, serve, .finds_state = true,
-     .who = AMP_WHO_SELF},
+    {NULL, "", "serve the agent until the end of the input", NULL, NULL, .old = serve,
+     .finds_state = true, .who = AMP_WHO_SELF},
     {0},
 };
 static const int statuses[] = {0,
@@ -123,7 +123,7 @@ static const struct amp_tool tool = {
     .name = "amp-mcp",
     .doc = "serve an agent by the Model Context Protocol",
     .opts = options,
-    .verbs = verbs,
+    .verbs = (const struct amp_verb *const[]){verbs, NULL},
     .statuses = statuses,
     AMP_CONFIG_OF_RECORDER,
 };

@@ -247,11 +247,11 @@ static int route_run(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "route messages from stdin to ports", options, route_run,
-     "routes are given with -r"},
-    {"replay", "", "print recorded messages again", replay_opts, route_replay},
-    {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, route_inbox,
-     .values = "agent", .who = AMP_WHO_SELF},
+    {NULL, "", "route messages from stdin to ports", options, NULL, "routes are given with -r",
+     .old = route_run},
+    {"replay", "", "print recorded messages again", replay_opts, NULL, .old = route_replay},
+    {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, NULL,
+     .old = route_inbox, .values = "agent", .who = AMP_WHO_SELF},
     {0},
 };
 static const int statuses[] = {0,
@@ -271,7 +271,7 @@ AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "amp-route",
     .doc = "deliver messages to FIFOs, files, spools and commands",
-    .verbs = verbs,
+    .verbs = (const struct amp_verb *const[]){verbs, NULL},
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,

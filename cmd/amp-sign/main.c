@@ -78,24 +78,28 @@ static const struct amp_opt remove_opts[] = {
 };
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "sign each line of stdin", sign_opts, verb_sign, .who = AMP_WHO_WITH("--as")},
-    {"verify", "", "pass the lines that are signed by their sender", verify_opts, verb_verify},
-    {"keygen", "[FILE]", "make a key", keygen_opts, verb_keygen, .who = AMP_WHO_WITH("--as")},
-    {"trust add", "PRINCIPALS KEY", "trust a key to speak for principals", add_opts, verb_trust_add,
-     .who = AMP_WHO_PERSON},
-    {"trust list", "", "list the trusted keys", list_opts, verb_trust_list},
-    {"trust remove", "KEY", "remove the lines of a key", remove_opts, verb_trust_remove,
-     .who = AMP_WHO_PERSON},
-    {"rotate", "PRINCIPAL", "replace a key of the state directory", rotate_opts, verb_rotate,
-     .who = AMP_WHO_PERSON},
-    {"revoke", "KEY", "make a key's signatures invalid from a point in time", revoke_opts,
-     verb_revoke, .who = AMP_WHO_PERSON},
-    {"token make", "SUBJECT KEY", "admit the holder of a key for a time", token_make_opts,
-     verb_token_make, .who = AMP_WHO_WITH("--as")},
-    {"token check", "", "check the tokens on stdin and print their claims", token_check_opts,
-     verb_token_check},
+    {NULL, "", "sign each line of stdin", sign_opts, NULL, .old = verb_sign,
+     .who = AMP_WHO_WITH("--as")},
+    {"verify", "", "pass the lines that are signed by their sender", verify_opts, NULL,
+     .old = verb_verify},
+    {"keygen", "[FILE]", "make a key", keygen_opts, NULL, .old = verb_keygen,
+     .who = AMP_WHO_WITH("--as")},
+    {"trust add", "PRINCIPALS KEY", "trust a key to speak for principals", add_opts, NULL,
+     .old = verb_trust_add, .who = AMP_WHO_PERSON},
+    {"trust list", "", "list the trusted keys", list_opts, NULL, .old = verb_trust_list},
+    {"trust remove", "KEY", "remove the lines of a key", remove_opts, NULL,
+     .old = verb_trust_remove, .who = AMP_WHO_PERSON},
+    {"rotate", "PRINCIPAL", "replace a key of the state directory", rotate_opts, NULL,
+     .old = verb_rotate, .who = AMP_WHO_PERSON},
+    {"revoke", "KEY", "make a key's signatures invalid from a point in time", revoke_opts, NULL,
+     .old = verb_revoke, .who = AMP_WHO_PERSON},
+    {"token make", "SUBJECT KEY", "admit the holder of a key for a time", token_make_opts, NULL,
+     .old = verb_token_make, .who = AMP_WHO_WITH("--as")},
+    {"token check", "", "check the tokens on stdin and print their claims", token_check_opts, NULL,
+     .old = verb_token_check},
     {0},
 };
+static const struct amp_verb *const tables[] = {verbs, NULL};
 AMP_CONFIG_TAKER;
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 
@@ -105,7 +109,7 @@ int main(int argc, char **argv)
         .name = "amp-sign",
         .doc = "sign messages, verify signatures, manage keys and trust",
         .opts = tool_opts,
-        .verbs = verbs,
+        .verbs = tables,
         .statuses = statuses,
         AMP_CONFIG_OF_TAKER,
     };

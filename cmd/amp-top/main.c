@@ -41,7 +41,7 @@ static const struct amp_opt options[] = {
 
 static int top_run(int argc, char **argv);
 static const struct amp_verb verbs[] = {
-    {NULL, "", "watch agents, tasks and messages", NULL, top_run, .finds_state = true},
+    {NULL, "", "watch agents, tasks and messages", NULL, NULL, .old = top_run, .finds_state = true},
     {0},
 };
 static const int statuses[] = {
@@ -53,7 +53,7 @@ static const struct amp_tool tool = {
     .name = "amp-top",
     .doc = "watch agents, tasks, messages and questions, and answer",
     .opts = options,
-    .verbs = verbs,
+    .verbs = (const struct amp_verb *const[]){verbs, NULL},
     .statuses = statuses,
     AMP_CONFIG_OF_RECORDER,
 };

@@ -259,9 +259,11 @@ static int run_files(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "[FILE... | TYPE...]", "check messages, pass the valid ones", NULL, run_files},
+    {NULL, "[FILE... | TYPE...]", "check messages, pass the valid ones", NULL, NULL,
+     .old = run_files},
     {0},
 };
+static const struct amp_verb *const tables[] = {verbs, NULL};
 static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 78, 130, 0};
 
 int main(int argc, char **argv)
@@ -270,7 +272,7 @@ int main(int argc, char **argv)
         .name = "amp-validate",
         .doc = "check agent messages line by line",
         .opts = opts,
-        .verbs = verbs,
+        .verbs = tables,
         .statuses = statuses,
         AMP_CONFIG_OF_TOOL,
         .values = info_values,

@@ -10,7 +10,6 @@
 
 #include "cli/finding.h"
 #include "cli/identity.h"
-#include "flow/identity/person.h"
 #include "hitl/operators/operators.h"
 #include "verbs.h"
 
@@ -23,7 +22,7 @@ static struct amp_coordinate_options opt = {.output = "-",
                                             .say = amp_finding_print_error,
                                             .warn = amp_warn};
 
-const struct amp_opt task_coordinate_opts[] = {
+static const struct amp_opt task_coordinate_opts[] = {
     {'i', "in", AMP_OPT_LIST, &inputs, "[ROLE=]PATH",
      .doc =
          "input: a file, a FIFO, or - for standard input; with ROLE it takes only what that role "
@@ -77,10 +76,12 @@ static void input_add(struct amp_coordinate_input *in, const char *text, bool tr
     in->trusted |= amp_input_is_trusted(in->path);
 }
 
-static int inputs_make(struct amp_coordinate_input **out, struct amp_error *err)
+/* They live as long as the process. */
+static int inputs_make(struct amp_error *err)
 {
     size_t n = (size_t)inputs.n + (size_t)trusted.n;
-    struct amp_coordinate_input *all = calloc(n + 1, sizeof *all);
+    static struct amp_coordinate_input *all;
+    all = calloc(n + 1, sizeof *all);
     if (!all)
         return amp_fail_memory(err);
     for (int i = 0; i < inputs.n; i++)
@@ -89,7 +90,7 @@ static int inputs_make(struct amp_coordinate_input **out, struct amp_error *err)
         input_add(&all[inputs.n + i], trusted.v[i], true);
     if (n == 0)
         input_add(&all[n++], "-", false);
-    opt.inputs = *out = all;
+    opt.inputs = all;
     opt.n_inputs = n;
     return 0;
 }
@@ -111,28 +112,41 @@ static int end_report(const struct amp_coordinate_end *end)
                                                                                    : AMP_OK;
 }
 
-int task_coordinate(int argc, char **argv)
+static int coordinate_check(struct amp_command *c, struct amp_error *err)
 {
-    AMP_FREE struct amp_coordinate_input *all = NULL;
-    struct amp_error err = {0};
-    struct amp_store *store = NULL;
-    struct amp_coordinate_end end = {0};
+    (void)c;
     opt.tool = amp_cli_name();
     opt.ack_timeout_sec = ack_timeout / 1000;
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "coordinate tasks", &err) ||
-        policy_load(&err) < 0 || inputs_make(&all, &err) < 0 || task_open(&store, &err) < 0)
-        return amp_complain(&err);
-    for (size_t i = 0; i < opt.n_inputs; i++)
-        amp_note_terminal(all[i].path);
-    amp_signals_install();
+    return policy_load(err) < 0 ? -1 : inputs_make(err);
+}
+
+static int task_coordinate(struct amp_command *c, struct amp_error *err)
+{
     const struct amp_identity_tool who = {
-        .state = task_state, .config = task_config, .principal = "coordinator"};
-    int status = amp_identity_cli_open(&task_identity, &who, &opt.ids, &err) < 0 ||
-                         amp_coordinate(store, &opt, &end, &err) < 0
-                     ? amp_complain(&err)
+        .state = c->state, .config = task_config, .principal = "coordinator"};
+    struct amp_coordinate_end end = {0};
+    for (size_t i = 0; i < opt.n_inputs; i++)
+        amp_note_terminal(opt.inputs[i].path);
+    int status = amp_identity_cli_open(&task_identity, &who, &opt.ids, err) < 0 ||
+                         amp_coordinate(c->store, &opt, &end, err) < 0
+                     ? -1
                      : end_report(&end);
     amp_buf_release(&end.names);
     amp_identities_close(opt.ids);
-    amp_store_close(store);
     return status;
 }
+
+const struct amp_verb default_verbs[] = {
+    {NULL, "", "coordinate", task_coordinate_opts, task_coordinate, .check = coordinate_check,
+     .opens = AMP_OPENS_MADE, .act = "coordinate tasks", .signals = true, .finds_state = true,
+     .who = AMP_WHO_PERSON},
+    {0},
+};
+
+const struct amp_verb coordinate_verbs[] = {
+    {"coordinate", "", "dispatch tasks, request reviews, and handle verdicts", task_coordinate_opts,
+     task_coordinate, "inputs are given with --in", .check = coordinate_check,
+     .opens = AMP_OPENS_MADE, .act = "coordinate tasks", .signals = true, .finds_state = true,
+     .group = "The loop's filters", .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -10,7 +10,6 @@
 
 #include "base/codes.h"
 #include "cli/rows.h"
-#include "flow/identity/person.h"
 #include "flow/proof/bundle.h"
 #include "flow/review/verify.h"
 #include "flow/story/story.h"
@@ -20,7 +19,7 @@
 static const char *repo = ".", *path;
 static bool as_note;
 
-const struct amp_opt task_export_opts[] = {
+static const struct amp_opt task_export_opts[] = {
     AMP_OPT_REPO(repo),
     {'o', "out", AMP_OPT_PATH, &path, "PATH", "write the bundle to PATH instead of stdout"},
     {0, "note", AMP_OPT_FLAG, &as_note, NULL,
@@ -149,35 +148,40 @@ static int export_run(struct export *x, const char *what, char why[AMP_PROOF_WHY
     return bundle_put(x, task ? x->proofs[x->n - 1]->approved : what, &text, err) < 0 ? -1 : 1;
 }
 
-int task_export(int argc, char **argv)
+static int export_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)c, (void)err;
+    if (strcmp(task_identity.require, "off") == 0)
+        amp_die_usage("a bundle needs signatures: identities are off (--identity, AMP_IDENTITY)");
+    return 0;
+}
+
+static int task_export(struct amp_command *c, struct amp_error *err)
 {
     const struct amp_identity_tool who = {
         .state = task_state, .config = task_config, .principal = "coordinator", .quiet = true};
-    struct export x = {0};
-    struct amp_error err;
+    struct export x = {.store = c->store};
     char why[AMP_PROOF_WHY] = "";
     int rc = -1;
 
-    if (argc != 1)
-        amp_die_usage("export takes one COMMIT or task id");
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "sign a bundle", &err) < 0)
-        return amp_complain(&err);
-    if (strcmp(task_identity.require, "off") == 0)
-        amp_die_usage("a bundle needs signatures: identities are off (--identity, AMP_IDENTITY)");
-    if (task_policy(&x.policy, &err) == 0 && task_open(&x.store, &err) == 0 &&
-        amp_git_open(NULL, &x.git, &err) == 0 &&
-        amp_identity_cli_open(&task_identity, &who, &x.ids, &err) == 0)
-        rc = export_run(&x, argv[0], why, &err);
+    if (task_policy(&x.policy, err) == 0 && amp_git_open(NULL, &x.git, err) == 0 &&
+        amp_identity_cli_open(&task_identity, &who, &x.ids, err) == 0)
+        rc = export_run(&x, c->argv[0], why, err);
     if (rc == 0)
-        amp_warn("%s is not approved: %s", argv[0], why);
+        amp_warn("%s is not approved: %s", c->argv[0], why);
     for (uint32_t i = 0; i < x.n; i++) {
         amp_proof_release(x.proofs[i]);
         free(x.proofs[i]);
     }
     amp_identities_close(x.ids);
     amp_git_close(x.git);
-    amp_store_close(x.store); /* NULL: nothing */
-    if (rc < 0)
-        return amp_complain(&err);
-    return rc ? AMP_OK : AMP_NO;
+    return rc < 0 ? -1 : rc ? AMP_OK : AMP_NO;
 }
+
+const struct amp_verb export_verbs[] = {
+    {"export", "COMMIT|TASK", "write the proof of an approval as a bundle", task_export_opts,
+     task_export, .check = export_check, .opens = AMP_OPENS_MADE, .act = "sign a bundle",
+     .least = 1, .most = 1, .usage = "export takes one COMMIT or task id", .values = "task",
+     .finds_state = true, .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -19,10 +19,9 @@
 #include "base/file/repository.h"
 #include "cli/rows.h"
 #include "flow/coordinate/coordinate.h"
-#include "flow/identity/person.h"
 #include "protocol/compose/json.h"
 #include "task/task.h"
-#include "tasks/tasks.h"
+#include "tasks/person.h"
 #include "verbs.h"
 #include "worktree/git/git.h"
 #include "worktree/rule.h"
@@ -38,7 +37,7 @@ static bool sign, print;
 static struct amp_identities *ids;
 static const char *const risks[] = {"low", "medium", "high", NULL};
 
-const struct amp_opt task_new_opts[] = {
+static const struct amp_opt task_new_opts[] = {
     {'d', "description", AMP_OPT_STRING, &description, "TEXT", .doc = "description of the task"},
     AMP_OPT_REPO(repo),
     {'b', "branch", AMP_OPT_STRING, &branch, "NAME",
@@ -377,41 +376,47 @@ static enum amp_status status_of(int rc, struct amp_error *err)
     return rc < 0 ? (enum amp_status)amp_complain(err) : rc > 0 ? AMP_NO : AMP_OK;
 }
 
-/* A message that is printed needs the state for a free id only. There may be none, or one that
- * another process is making. */
-static int state_open(struct amp_store **store, struct amp_error *err)
+static int state_choose(struct amp_command *c, struct amp_error *err)
 {
-    if (!print)
-        return task_open(store, err);
-    if (id || !task_state || !*task_state || tasks_look(store, err) == 0)
-        return 0;
-    return amp_code_is(err->code, state_missing) ? 0 : -1;
+    (void)err;
+    if (c->argc > 1 && id)
+        amp_die_usage("--id with more than one file");
+    if (print)
+        c->opens = AMP_OPENS_NOTHING;
+    return 0;
 }
 
-int task_new(int argc, char **argv)
+/* A message that is printed needs the state for a free id only. There may be none, or one that
+ * another process is making. */
+static int print_open(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    struct amp_store *store = NULL;
+    c->opens = AMP_OPENS_READ;
+    return id || !c->state || !*c->state || amp_state_open(c, err) == 0 ||
+                   amp_code_is(err->code, state_missing)
+               ? 0
+               : -1;
+}
+
+static int task_new(struct amp_command *c, struct amp_error *err)
+{
     enum amp_status status = AMP_OK;
-    if (argc > 1 && id)
-        amp_die_usage("--id with more than one file");
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "create tasks", &err))
-        return amp_complain(&err);
-    if (state_open(&store, &err) < 0)
-        return amp_complain(&err);
-    if (identity_open(&err) < 0) {
-        amp_store_close(store);
-        return amp_complain(&err);
-    }
-    for (int i = 0; i < argc; i++)
-        status = amp_status_worse(status, status_of(file_write(store, argv[i], &err), &err));
-    if (argc == 0) {
+    if ((print && print_open(c, err) < 0) || identity_open(err) < 0)
+        return -1;
+    for (int i = 0; i < c->argc; i++)
+        status = amp_status_worse(status, status_of(file_write(c->store, c->argv[i], err), err));
+    if (c->argc == 0) {
         json_auto_t *task = json_object();
         struct draft d = {.task = task};
-        status = status_of(task ? task_write(store, &d, &err) : amp_fail_memory(&err), &err);
+        status = status_of(task ? task_write(c->store, &d, err) : amp_fail_memory(err), err);
     }
     amp_git_close(git);
     amp_identities_close(ids);
-    amp_store_close(store);
     return (int)status;
 }
+
+const struct amp_verb new_verbs[] = {
+    {"new", "[FILE…]", "create a task", task_new_opts, task_new, .check = state_choose,
+     .opens = AMP_OPENS_MADE, .act = "create tasks", .finds_state = true, .group = "Tasks",
+     .who = AMP_WHO_PERSON},
+    {0},
+};

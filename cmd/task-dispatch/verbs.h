@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
 #include "cli/identity.h"
+#include "cli/state.h"
 #include "store/store.h"
 
 /* --state, --config, --lock-timeout and --identity are options of every verb; main.c has their
@@ -15,8 +15,6 @@
 extern const char *task_state, *task_config;
 extern int64_t task_lock_timeout;
 extern struct amp_identity_cli task_identity;
-/* Opens the state directory; a missing one is wrong usage. */
-int task_open(struct amp_store **out, struct amp_error *err);
 #define TASK_NOTES AMP_PROOF_NOTES /* of bundles beside commits */
 /* The policy of the configuration. */
 struct amp_task_policy;
@@ -70,6 +68,7 @@ extern struct amp_runtime_options task_runtime;
 /* worker.c: the agent's command and its walls, for the verbs that start one. settle completes
  * task_worker and loads the configuration; a missing command is wrong usage, unless in_sessions
  * (work on TASKs of sessions is possible) and the configuration has a provider's. */
+#define TASK_COMMAND_HINT "the agent's command follows --exec"
 struct amp_run_options;
 extern struct amp_worker_options task_worker;
 extern struct amp_list task_exec;
@@ -91,16 +90,5 @@ struct task_bundle {
 };
 int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const char *commit,
                        struct amp_verified *out, struct amp_error *err);
-
-extern const struct amp_opt task_new_opts[], task_coordinate_opts[], task_run_opts[],
-    task_review_opts[], task_verify_opts[], task_export_opts[], task_loop_opts[], task_init_opts[];
-int task_new(int argc, char **argv);
-int task_coordinate(int argc, char **argv);
-int task_run(int argc, char **argv);
-int task_review(int argc, char **argv);
-int task_verify(int argc, char **argv);
-int task_export(int argc, char **argv);
-int task_loop(int argc, char **argv);
-int task_init(int argc, char **argv);
 
 #endif

@@ -13,14 +13,13 @@
 
 #include "base/codes.h"
 #include "cli/rows.h"
-#include "flow/identity/person.h"
 #include "flow/proof/bundle.h"
 #include "verbs.h"
 
 static const char *repo = ".", *bundle;
 static bool quiet, no_coordinator, by_note, self_signed, json;
 
-const struct amp_opt task_verify_opts[] = {
+static const struct amp_opt task_verify_opts[] = {
     AMP_OPT_REPO(repo),
     {0, "bundle", AMP_OPT_PATH, &bundle, "FILE",
      "verify a bundle of export; - for standard input. No state directory is needed"},
@@ -267,17 +266,16 @@ int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const
 
 /* ---- by the state directory ---- */
 
-static int state_verify(struct amp_git *git, const char *commit, struct amp_error *err)
+static int state_verify(struct amp_store *store, struct amp_git *git, const char *commit,
+                        struct amp_error *err)
 {
-    const struct amp_store_options opt = {.lock_timeout_ms = task_lock_timeout, .read_only = true};
     const struct amp_identity_tool who = {
         .state = task_state, .config = task_config, .quiet = quiet};
     struct amp_task_policy policy;
     struct amp_identities *ids = NULL;
     struct amp_verified v;
-    struct amp_store *store;
 
-    if (task_policy(&policy, err) < 0 || amp_store_open(task_state, &opt, &store, err) < 0)
+    if (task_policy(&policy, err) < 0)
         return -1;
     struct amp_verify what = {
         .repo = repo, .commit = commit, .no_coordinator = no_coordinator, .policy = &policy};
@@ -287,7 +285,6 @@ static int state_verify(struct amp_git *git, const char *commit, struct amp_erro
         rc = amp_flow_verify(store, git, &what, &v, err);
     }
     amp_identities_close(ids);
-    amp_store_close(store);
     if (rc >= 0 && json && verdict_print(&v, rc > 0, NULL, err) < 0)
         return -1;
     if (rc > 0)
@@ -297,13 +294,12 @@ static int state_verify(struct amp_git *git, const char *commit, struct amp_erro
     return rc;
 }
 
-int task_verify(int argc, char **argv)
+static int verify_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_git *git;
-    struct amp_error err;
     bool by_bundle = bundle || by_note;
 
-    if (argc > 1 || (argc == 0 && !bundle))
+    (void)err;
+    if (c->argc > 1 || (c->argc == 0 && !bundle))
         amp_die_usage("verify takes one COMMIT; with --bundle it may be left out");
     if (quiet && json)
         amp_die_usage("--quiet and --json exclude each other");
@@ -312,20 +308,32 @@ int task_verify(int argc, char **argv)
     if (self_signed && (!by_bundle || task_identity.allowed_signers))
         amp_die_usage(by_bundle ? "--self-signed and --allowed-signers exclude each other"
                                 : "--self-signed needs --bundle or --note");
-    if (!by_bundle && (!task_state || !*task_state))
-        amp_die_no_state();
     /* A bundle is checked without the state directory; everybody may do that. */
-    if ((!by_bundle && amp_flow_person_only(task_state, amp_cli_name(), environ,
-                                            "verify with a state directory", &err) < 0) ||
-        amp_git_open(NULL, &git, &err) < 0)
-        return amp_complain(&err);
-    const char *commit = argc ? argv[0] : NULL;
-    const struct task_bundle how = {repo, bundle, by_note, self_signed};
-    struct amp_verified v;
-    int rc = by_bundle ? task_bundle_verify(git, &how, commit, &v, &err)
-                       : state_verify(git, commit, &err);
-    amp_git_close(git);
-    if (rc < 0)
-        return amp_complain(&err);
-    return rc ? AMP_OK : AMP_NO;
+    if (by_bundle)
+        c->opens = AMP_OPENS_NOTHING;
+    else
+        c->act = "verify with a state directory";
+    return 0;
 }
+
+static int task_verify(struct amp_command *c, struct amp_error *err)
+{
+    const char *commit = c->argc ? c->argv[0] : NULL;
+    const struct task_bundle how = {repo, bundle, by_note, self_signed};
+    struct amp_git *git;
+    struct amp_verified v;
+
+    if (amp_git_open(NULL, &git, err) < 0)
+        return -1;
+    int rc = bundle || by_note ? task_bundle_verify(git, &how, commit, &v, err)
+                               : state_verify(c->store, git, commit, err);
+    amp_git_close(git);
+    return rc < 0 ? -1 : rc ? AMP_OK : AMP_NO;
+}
+
+const struct amp_verb verify_verbs[] = {
+    {"verify", "[COMMIT]", "check that a commit was approved", task_verify_opts, task_verify,
+     .check = verify_check, .opens = AMP_OPENS_DAMAGED, .finds_state = true, .group = "Approvals",
+     .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -14,7 +14,6 @@
 #include "cli/identity.h"
 #include "cli/rows.h"
 #include "flow/confinement.h"
-#include "flow/identity/person.h"
 #include "flow/pool/pool.h"
 #include "flow/review/review.h"
 #include "flow/run/run.h"
@@ -72,14 +71,14 @@ static struct amp_confine_report report;
     AMP_OPT_END
 /* clang-format on */
 
-const struct amp_opt task_run_opts[] = {
+static const struct amp_opt task_run_opts[] = {
     {0, "base", AMP_OPT_STRING, &base, "REVISION", "start of a new branch whose task has no base"},
     TASK_RUNTIME_OPTS,
     {'p', "protocol", AMP_OPT_STRING, &protocol, "NAME",
      "take the TASKs of sessions only, those of --agent or of all agents (NAME: aop)"},
     WORKER_OPTS("executor"),
 };
-const struct amp_opt task_review_opts[] = {
+static const struct amp_opt task_review_opts[] = {
     {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
      "without an answer use the exit status: 0 approves, others reject"},
     WORKER_OPTS("reviewer"),
@@ -194,11 +193,12 @@ void task_forbid_free(struct amp_run_options *opt)
         task_patterns_free(opt->forbid[i]);
 }
 
-/* Opens the state and completes `worker`. verb: for the consumer's name. */
-static int worker_open(const char *role, const char *verb, struct amp_store **store,
-                       json_t **config, struct amp_error *err)
+static json_t *config;
+
+/* Completes `worker`. verb: for the consumer's name. */
+static int worker_check(const char *role, const char *verb, struct amp_error *err)
 {
-    static char consumer[256], principal[AMP_PRINCIPAL_MAX];
+    static char consumer[256];
 
     if (!task_worker.agent)
         task_worker.agent = role;
@@ -210,23 +210,25 @@ static int worker_open(const char *role, const char *verb, struct amp_store **st
         task_worker.consumer = consumer;
     task_worker.role = role;
     task_worker.stop = &amp_stop;
-    if (task_worker_settle(protocol != NULL, config, err) < 0)
+    if (task_worker_settle(protocol != NULL, &config, err) < 0)
         return -1;
     if (trusted_in && task_worker.in)
         amp_die_usage("--in and --trust-in exclude each other");
     task_worker.trusted = trusted_in || amp_input_is_trusted(task_worker.in);
     task_worker.in = trusted_in ? trusted_in : task_worker.in;
     amp_note_terminal(task_worker.in);
-    amp_signals_install();
-    snprintf(principal, sizeof principal, "%s/%.100s", role, task_worker.agent);
+    return 0;
+}
+
+/* Opens the identities of `worker`. */
+static int worker_open(struct amp_error *err)
+{
+    static char principal[AMP_PRINCIPAL_MAX];
     const struct amp_identity_tool who = {
         .state = task_state, .config = task_config, .principal = principal};
-    if (task_open(store, err) < 0)
-        return -1;
-    if (amp_identity_cli_open(&task_identity, &who, &task_worker.ids, err) == 0)
-        return 0;
-    amp_store_close(*store);
-    return -1;
+
+    snprintf(principal, sizeof principal, "%s/%.100s", task_worker.role, task_worker.agent);
+    return amp_identity_cli_open(&task_identity, &who, &task_worker.ids, err);
 }
 
 /* The repository in which this process was started; else the directory. */
@@ -242,16 +244,17 @@ int task_here(char out[PATH_MAX], struct amp_error *err)
     return 0;
 }
 
+static const char *sessions_agent; /* --agent, as it was given */
+
 /* run --protocol: the executor of sessions. */
-static int sessions_run(struct amp_store *store, const char *agent, const json_t *config,
-                        enum amp_status *status, struct amp_error *err)
+static int sessions_run(struct amp_store *store, enum amp_status *status, struct amp_error *err)
 {
     char here[PATH_MAX];
 
     if (task_here(here, err) < 0)
         return -1;
     const struct amp_session_options opt = {
-        .worker = task_worker, .agent = agent, .config = config, .here = here};
+        .worker = task_worker, .agent = sessions_agent, .config = config, .here = here};
     return amp_flow_session(store, &opt, status, err);
 }
 
@@ -265,8 +268,7 @@ static void protocol_check(void)
 
 /* More than one agent: a pool that reads the messages. opt: the options of the role. */
 static int pool_start(struct amp_store *store, const struct amp_worker_role *role, void *ctx,
-                      struct amp_pool_options *opt, const json_t *config, enum amp_status *status,
-                      struct amp_error *err)
+                      struct amp_pool_options *opt, enum amp_status *status, struct amp_error *err)
 {
     const struct amp_pool_type type = {task_worker.agent, jobs};
     const struct amp_pool_input input = {.role = role,
@@ -287,57 +289,69 @@ static int pool_start(struct amp_store *store, const struct amp_worker_role *rol
     return pool_run(store, opt, config, status, err);
 }
 
-int task_run(int argc, char **argv)
+static int run_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_run_options opt = {.base = base, .runtime = task_runtime};
-    struct amp_store *store;
-    struct amp_error err;
-    json_t *config = NULL;
-    enum amp_status status;
-    const char *agent = task_worker.agent;
-
+    (void)c;
+    sessions_agent = task_worker.agent;
     if (protocol)
         protocol_check();
     if (protocol && jobs > 1)
         amp_die_usage("--jobs and --protocol exclude each other (task-dispatch work has TASKs of "
                       "sessions for several agents)");
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start an executor", &err) < 0 ||
-        worker_open("executor", protocol ? "sessions" : "run", &store, &config, &err) < 0)
-        return amp_complain(&err);
+    return worker_check("executor", protocol ? "sessions" : "run", err);
+}
+
+static int task_run(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_run_options opt = {.base = base, .runtime = task_runtime};
+    enum amp_status status;
+
+    if (worker_open(err) < 0)
+        return -1;
     opt.worker = task_worker;
     const struct amp_review_options review = {.worker = task_worker};
     struct amp_pool_options pool = {.run = &opt, .review = &review};
-    int rc = task_forbid_load(config, &opt, &err);
+    int rc = task_forbid_load(config, &opt, err);
     if (!rc && jobs > 1)
-        rc = pool_start(store, &amp_run_role, &opt, &pool, config, &status, &err);
+        rc = pool_start(c->store, &amp_run_role, &opt, &pool, &status, err);
     else if (!rc)
-        rc = protocol ? sessions_run(store, agent, config, &status, &err)
-                      : amp_flow_run(store, &opt, &status, &err);
+        rc = protocol ? sessions_run(c->store, &status, err)
+                      : amp_flow_run(c->store, &opt, &status, err);
     amp_identities_close(task_worker.ids);
-    amp_store_close(store);
     task_forbid_free(&opt);
-    return rc ? amp_complain(&err) : (int)status;
+    return rc ? -1 : (int)status;
 }
 
-int task_review(int argc, char **argv)
+static int review_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)c;
+    return worker_check("reviewer", "review", err);
+}
+
+static int task_review(struct amp_command *c, struct amp_error *err)
 {
     struct amp_review_options opt = {.verdict_by_exit = by_exit};
-    struct amp_store *store;
-    struct amp_error err;
-    json_t *config = NULL;
     enum amp_status status;
 
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start a reviewer", &err) < 0 ||
-        worker_open("reviewer", "review", &store, &config, &err) < 0)
-        return amp_complain(&err);
+    if (worker_open(err) < 0)
+        return -1;
     opt.worker = task_worker;
     const struct amp_run_options run = {.worker = task_worker};
     struct amp_pool_options pool = {.run = &run, .review = &opt};
-    int rc = jobs > 1 ? pool_start(store, &amp_review_role, &opt, &pool, config, &status, &err)
-                      : amp_flow_review(store, &opt, &status, &err);
+    int rc = jobs > 1 ? pool_start(c->store, &amp_review_role, &opt, &pool, &status, err)
+                      : amp_flow_review(c->store, &opt, &status, err);
     amp_identities_close(task_worker.ids);
-    amp_store_close(store);
     amp_confine_policy_release(&policy);
     task_patterns_free(task_worker.protected_);
-    return rc ? amp_complain(&err) : (int)status;
+    return rc ? -1 : (int)status;
 }
+
+const struct amp_verb worker_verbs[] = {
+    {"run", "", "run an executor in a worktree", task_run_opts, task_run, TASK_COMMAND_HINT,
+     .check = run_check, .opens = AMP_OPENS_MADE, .act = "start an executor", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {"review", "", "run a reviewer in a worktree", task_review_opts, task_review, TASK_COMMAND_HINT,
+     .check = review_check, .opens = AMP_OPENS_MADE, .act = "start a reviewer", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -49,14 +49,53 @@ struct amp_opt {
         0                                                                                          \
     }
 
+/* How the state directory (--state) is opened before a verb runs. All but MADE and GIVEN refuse one
+ * that does not exist: UNAVAILABLE state_missing. */
+enum amp_opens {
+    AMP_OPENS_NOTHING,
+    AMP_OPENS_READ,    /* for reading only */
+    AMP_OPENS_DAMAGED, /* the same, also if its log has failed or is damaged */
+    AMP_OPENS_LOOK,    /* for reading; writes what the index lacks, if the directory permits it */
+    AMP_OPENS_FOUND,   /* for changes */
+    AMP_OPENS_MADE,    /* for changes; created if it is missing */
+    AMP_OPENS_GIVEN,   /* the same, but only with --state */
+    AMP_OPENS_STATE = 7,
+    AMP_OPENS_OWN = 8, /* flags from here on: what else the tool's `open` opens */
+};
+
+/* A run of a verb. */
+struct amp_command {
+    const struct amp_verb *verb;
+    int argc;
+    char **argv;    /* the operands */
+    unsigned opens; /* the verb's `opens` and `act`; its `check` may change them */
+    const char *act;
+    const char *state;       /* --state, NULL: none */
+    int64_t lock_timeout_ms; /* --lock-timeout */
+    struct amp_store *store; /* NULL: not opened */
+    void *own;               /* for the tool's `open` */
+};
+/* Returns an exit status, or -1 with err, which amp_cli_main prints: its status is the verb's. */
+typedef int (*amp_verb_fn)(struct amp_command *c, struct amp_error *err);
+
 /* A tool's verb or its verbless form. */
 struct amp_verb {
     const char *name; /* one word or two ("dead list"); NULL: the verbless form */
     const char *args; /* "[FILE…]" for the synopsis, or "" */
     const char *doc;  /* one line */
     const struct amp_opt *opts;
-    int (*run)(int argc, char **argv); /* operands only, argv[0] is the first; returns a status */
+    amp_verb_fn run;
     const char *operand_hint;          /* if args is "": what to use instead of operands, or NULL */
+    int (*old)(int argc, char **argv); /* in the place of `run`: returns a status */
+    /* The verb needs at least `least` operands and at most `most` (0: no
+     * limit), or `usage` is printed. Then `check` refuses wrong combinations of options, and the
+     * tool's `open` opens what the verb needs. */
+    amp_verb_fn check;
+    uint8_t least, most;
+    const char *usage;
+    unsigned opens;  /* enum amp_opens, and flags of the tool */
+    const char *act; /* what callers that `who` excludes may not do: "cancel a task" */
+    bool signals;    /* INT and TERM set amp_stop */
     /* For people: without --state and AMP_STATE the option "state" gets the state directory of the
      * repository around the current directory, if it has one (amp_cli_repository). */
     bool finds_state;
@@ -64,10 +103,16 @@ struct amp_verb {
     /* Heading ("Tasks") of this verb and those after it, up to the next heading, in --help and the
      * completions; NULL: none of its own. A table with headings has one at its first verb. */
     const char *group;
-    /* The callers that may run it, for --options and the table in docs/security.md. The verb itself
-     * refuses others (worktree/person.h). */
+    /* The callers that may run it, for --options and the table in docs/security.md. Where there is
+     * no `act`, the verb itself refuses others (worktree/person.h). */
     const char *who; /* AMP_WHO_*; NULL: any agent, too */
 };
+/* The tables of verbs of a tool: X(tree) in the list stands for tree_verbs, which is in the file of
+ * its verbs and ends with {0}. */
+#define AMP_VERBS_EXTERN(name) extern const struct amp_verb name##_verbs[];
+#define AMP_VERBS_ROW(name)    name##_verbs,
+#define AMP_VERBS(list)                                                                            \
+    list(AMP_VERBS_EXTERN) static const struct amp_verb *const verbs[] = {list(AMP_VERBS_ROW) NULL}
 #define AMP_WHO_PERSON        "person"
 #define AMP_WHO_SELF          "self" /* and the agent that the verb, its options or its messages name */
 #define AMP_WHO_WITH(options) "person with " options /* any agent without these options */
@@ -82,10 +127,10 @@ struct amp_setting {
 struct amp_values_ask;
 struct amp_tool {
     const char *name;
-    const char *doc;              /* one line, as the manual's .Nd */
-    const struct amp_opt *opts;   /* for every verb */
-    const struct amp_verb *verbs; /* ends with .run == NULL; the verbless form is the first */
-    const int *statuses;          /* possible exit statuses: 0, the others, 0 */
+    const char *doc;                       /* one line, as the manual's .Nd */
+    const struct amp_opt *opts;            /* for every verb */
+    const struct amp_verb *const *verbs;   /* AMP_VERBS; the verbless form is the first */
+    const int *statuses;                   /* possible exit statuses: 0, the others, 0 */
     const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
     int (*check_config)(struct amp_span text, struct amp_error *err); /* of amp.json; or NULL */
     /* Whether the amp.json of a state directory may have the setting with this dotted key; others
@@ -94,6 +139,13 @@ struct amp_tool {
     const struct amp_setting *settings; /* ends with {0}; or NULL */
     /* Sets the patterns of --redact or redact.patterns before the verb runs; NULL: no redaction. */
     int (*redact)(const char *const *patterns, struct amp_error *err);
+    /* Fails if the caller may not do c->act (cli/state.h): before `check`, and after it if that has
+     * changed c->act. */
+    int (*refuse)(const struct amp_command *c, struct amp_error *err);
+    /* Opens what the verb needs (cli/state.h), and closes it, also after a failure. NULL: the verbs
+     * open nothing. */
+    int (*open)(struct amp_command *c, struct amp_error *err);
+    void (*close)(struct amp_command *c);
     /* Appends what was done, for the summary: "3 messages, 1 rejected"; NULL: nothing. */
     int (*summary)(struct amp_buf *out, struct amp_error *err);
     /* Finds the values of one of the kinds that the tables name; NULL: they name none. */

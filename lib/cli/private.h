@@ -6,8 +6,11 @@
 
 #define CLI_MAX_OPTS 96
 
-/* The running tool; NULL before amp_cli_main. */
+/* The running tool, and its verbs, without the tables' ends; NULL before amp_cli_main. */
 extern const struct amp_tool *cli_tool;
+#define CLI_MAX_VERBS 64
+extern const struct amp_verb *cli_verbs[CLI_MAX_VERBS + 1];
+#define CLI_EACH_VERB(v, at) for (const struct amp_verb *v, *const *at = cli_verbs; (v = *at); at++)
 
 /* The arguments, parsed with these tables: standard, machine, redact, values, the tool's, the
  * verb's. */
@@ -37,6 +40,8 @@ int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err);
 
 /* Reads options and operands from args; skips the first verb_words operands. */
 int cli_parse_args(struct cli_parse *p, char **args, int verb_words, struct amp_error *err);
+/* The text of an option; NULL: there is no such option, or it has no value. */
+const char *cli_text_of(const struct cli_parse *p, const char *name);
 /* Sets the options that no flag has set, from the environment, then from amp.json. finds_state: as
  * in struct amp_verb. */
 int cli_parse_rest(struct cli_parse *p, bool finds_state, struct amp_error *err);

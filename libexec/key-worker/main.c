@@ -157,13 +157,14 @@ static int worker_run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     static const struct amp_verb verbs[] = {
-        {NULL, "", "requests on stdin, replies on stdout", NULL, worker_run, NULL},
+        {NULL, "", "requests on stdin, replies on stdout", NULL, NULL, NULL, .old = worker_run},
         {0},
     };
+    static const struct amp_verb *const tables[] = {verbs, NULL};
     static const int statuses[] = {0, 64, 65, 69, 70, 74, 75, 0};
     static const struct amp_tool tool = {.name = "key-worker",
                                          .doc = "verify signatures for the other tools",
-                                         .verbs = verbs,
+                                         .verbs = tables,
                                          .statuses = statuses};
     return amp_cli_main(&tool, argc, argv);
 }

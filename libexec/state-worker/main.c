@@ -176,9 +176,10 @@ static int run_worker(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {.name = NULL, .args = "", .doc = "answer requests on stdin", .run = run_worker},
+    {.name = NULL, .args = "", .doc = "answer requests on stdin", .old = run_worker},
     {0},
 };
+static const struct amp_verb *const tables[] = {verbs, NULL};
 static const int statuses[] = {0, 64, 65, 70, 74, 75, 0};
 
 int main(int argc, char **argv)
@@ -186,7 +187,7 @@ int main(int argc, char **argv)
     static const struct amp_tool tool = {.name = "state-worker",
                                          .doc = "history checks for amp-validate",
                                          .opts = opts,
-                                         .verbs = verbs,
+                                         .verbs = tables,
                                          .statuses = statuses};
     return amp_cli_main(&tool, argc, argv);
 }

@@ -1,5 +1,4 @@
 /* task-dispatch activity: who works on what and where, and what ended lately. */
-#include "buffer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +7,13 @@
 
 #include <amp/base/clock.h>
 
-#include "../tasks/tasks.h"
+#include "../tasks/person.h"
 #include "../verbs.h"
 #include "base/grow.h"
 #include "cli/config.h"
 #include "cli/table.h"
 #include "cli/time.h"
 #include "flow/activity/activity.h"
-#include "flow/identity/person.h"
 #include "flow/wake.h"
 
 #define LINE_MAX_BYTES (1u << 20)
@@ -30,7 +28,7 @@ static bool follow, history, json, reconcile;
         0, "worktree", AMP_OPT_DIR, &worktree, "DIR", "only entries of this worktree"              \
     }
 
-const struct amp_opt activity_opts[] = {
+static const struct amp_opt activity_opts[] = {
     FILTER_OPTS,
     {0, "task", AMP_OPT_STRING, &task, "TASK", "only entries of this task", .values = "task"},
     {'a', "all", AMP_OPT_FLAG, &history, NULL, "also entries that ended"},
@@ -40,7 +38,7 @@ const struct amp_opt activity_opts[] = {
      "first end the entries without a process, or whose task has ended"},
     AMP_OPT_END,
 };
-const struct amp_opt activity_purge_opts[] = {
+static const struct amp_opt activity_purge_opts[] = {
     FILTER_OPTS,
     {'a', "all", AMP_OPT_FLAG, &history, NULL, "also entries that ended"},
     AMP_OPT_END,
@@ -245,80 +243,84 @@ static int list_follow(struct listing *l, struct amp_error *err)
 
 /* ---- the verbs ---- */
 
-static int buffer_reconcile(struct amp_error *err)
+static int buffer_reconcile(struct amp_store *s, struct amp_error *err)
 {
-    struct amp_store *s = NULL;
     struct amp_activity_limits limits;
     json_t *config = NULL;
     uint32_t n = 0;
 
-    if (amp_config_load(task_config, task_state, &config, err) < 0 || task_open(&s, err) < 0)
+    if (amp_config_load(task_config, task_state, &config, err) < 0)
         return -1;
     amp_flow_activity_limits(config, &limits);
-    int rc = amp_flow_activity_reconcile(s, NULL, &limits, amp_now_ms(), &n, err);
-    if (rc == 0)
-        rc = amp_store_sync(s, err);
-    amp_store_close(s);
-    if (rc == 0 && n > 0)
+    if (amp_flow_activity_reconcile(s, NULL, &limits, amp_now_ms(), &n, err) < 0 ||
+        amp_store_sync(s, err) < 0)
+        return -1;
+    if (n > 0)
         amp_note("%u entr%s without a process or with an ended task", n, n == 1 ? "y" : "ies");
-    return rc;
+    return 0;
 }
 
-int activity_list(int argc, char **argv)
+static int activity_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)err;
+    if (reconcile)
+        c->opens = AMP_OPENS_MADE;
+    return 0;
+}
+
+static int activity_list(struct amp_command *c, struct amp_error *err)
 {
     struct places places = {0};
-    struct amp_error err = {0};
-    struct listing l = {.now_ms = amp_now_ms(), .line = {.max = LINE_MAX_BYTES}};
+    struct listing l = {.store = c->store, .now_ms = amp_now_ms(), .line = {.max = LINE_MAX_BYTES}};
 
-    (void)argc, (void)argv;
-    if (reconcile && buffer_reconcile(&err) < 0)
-        return amp_complain(&err);
+    if (reconcile && buffer_reconcile(c->store, err) < 0)
+        return -1;
     l.filter = filter_of(&places);
-    int rc = tasks_look(&l.store, &err);
-    if (rc == 0)
-        rc = follow ? list_follow(&l, &err)
-             : json ? amp_activity_each(l.store, &l.filter, entry_print, &l, &err)
-                    : table_print(&l, &err);
-    amp_store_close(l.store);
+    int rc = follow ? list_follow(&l, err)
+             : json ? amp_activity_each(l.store, &l.filter, entry_print, &l, err)
+                    : table_print(&l, err);
     amp_buf_release(&l.line);
     free(l.v);
     places_free(&places);
-    if (rc < 0)
-        return amp_complain(&err);
-    return follow && amp_stop ? AMP_INTERRUPTED : AMP_OK;
+    return rc < 0 ? -1 : follow && amp_stop ? AMP_INTERRUPTED : AMP_OK;
 }
 
-int activity_purge(int argc, char **argv)
+static int purge_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)err;
+    if (c->argc == 0 && !agent && !repo && !worktree)
+        amp_die_usage("no entries selected: give tasks, --agent, --repo or --worktree");
+    return 0;
+}
+
+static int activity_purge(struct amp_command *c, struct amp_error *err)
 {
     struct places places = {0};
-    struct amp_error err = {0};
-    struct amp_store *s = NULL;
     uint32_t gone = 0;
 
-    if (argc == 0 && !agent && !repo && !worktree)
-        amp_die_usage("no entries selected: give tasks, --agent, --repo or --worktree");
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "purge the activity buffer",
-                             &err) < 0)
-        return amp_complain(&err);
-    AMP_FREE struct amp_span *tasks = calloc((size_t)argc + 1, sizeof *tasks);
-    if (!tasks) {
-        amp_fail_memory(&err);
-        return amp_complain(&err);
-    }
-    for (int i = 0; i < argc; i++)
-        tasks[i] = amp_span_str(argv[i]);
+    AMP_FREE struct amp_span *tasks = calloc((size_t)c->argc + 1, sizeof *tasks);
+    if (!tasks)
+        return amp_fail_memory(err);
+    for (int i = 0; i < c->argc; i++)
+        tasks[i] = amp_span_str(c->argv[i]);
     struct amp_activity_filter f = filter_of(&places);
     f.tasks = tasks;
-    f.n_tasks = (uint32_t)argc;
-    int rc = task_open(&s, &err);
+    f.n_tasks = (uint32_t)c->argc;
+    int rc = amp_activity_purge(c->store, &f, amp_cli_name(), &gone, err);
     if (rc == 0)
-        rc = amp_activity_purge(s, &f, amp_cli_name(), &gone, &err);
-    if (rc == 0)
-        rc = amp_store_sync(s, &err);
-    amp_store_close(s);
+        rc = amp_store_sync(c->store, err);
     places_free(&places);
-    if (rc < 0)
-        return amp_complain(&err);
-    amp_note("%u entr%s removed", gone, gone == 1 ? "y" : "ies");
-    return AMP_OK;
+    if (rc == 0)
+        amp_note("%u entr%s removed", gone, gone == 1 ? "y" : "ies");
+    return rc;
 }
+
+const struct amp_verb activity_buffer_verbs[] = {
+    {"activity", "", "list who works on what and where", activity_opts, activity_list,
+     .check = activity_check, .opens = AMP_OPENS_READ, .finds_state = true, .group = "Agents"},
+    {"activity purge", "[TASK…]", "remove entries of the activity buffer", activity_purge_opts,
+     activity_purge, .check = purge_check, .opens = AMP_OPENS_MADE,
+     .act = "purge the activity buffer", .finds_state = true, .values = "task",
+     .who = AMP_WHO_PERSON},
+    {0},
+};

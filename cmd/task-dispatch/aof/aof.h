@@ -5,12 +5,6 @@
 #include "cli/rows.h"
 #include "flow/aof/aof.h"
 
-extern const struct amp_opt aof_opts[], aof_poll_opts[], aof_end_opts[], aof_new_opts[];
-int aof_route(int argc, char **argv);
-int aof_poll(int argc, char **argv);
-int aof_end(int argc, char **argv);
-int aof_new(int argc, char **argv);
-
 /* Values of the options of several verbs. */
 extern struct aof_shared {
     const char *data_dir; /* NULL: the default, until aof_router_open */

@@ -37,7 +37,7 @@ static const char *url;
 static struct amp_aof_lease lease = {NULL, 600000, 300000, 3};
 static int64_t most = 1, every, timeout_ms = 3600000, grace_ms = 10000;
 
-const struct amp_opt aof_poll_opts[] = {
+static const struct amp_opt aof_poll_opts[] = {
     AOF_ROUTER_ROWS,
     {0, "every", AMP_OPT_DURATION, &every, "TIME", .doc = "poll again after TIME, until a signal",
      .min = POLL_MIN, .max = AOF_DAY_MS},
@@ -365,20 +365,31 @@ static int polls_run(struct amp_aof_router *r, struct amp_error *err)
     return every > 0 ? amp_aof_system(r, "system.shutdown", err) : 0;
 }
 
-int aof_poll(int argc, char **argv)
+static int poll_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_aof_router *r = NULL;
-    struct amp_error err;
-    (void)argc, (void)argv;
+    (void)c, (void)err;
     if (command.n > 0 && url)
         amp_die_usage("--exec and --executor exclude each other");
     if (lease.agent && (!*lease.agent || strlen(lease.agent) >= AMP_AOF_AGENT_MAX))
         amp_die_usage("--agent: expected a name of 1 to %d bytes", AMP_AOF_AGENT_MAX - 1);
-    int rc = aof_router_open(false, &r, &err);
-    if (rc == 0)
-        rc = command.n > 0 || url ? executor_run(r, &err) : polls_run(r, &err);
-    if (rc == 0 && amp_stop)
-        rc = amp_fail(&err, AMP_INTERRUPTED, interrupted, "interrupted");
-    aof_router_close(r);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return 0;
 }
+
+static int aof_poll(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_aof_router *r = NULL;
+    int rc = aof_router_open(false, &r, err);
+    (void)c;
+    if (rc == 0)
+        rc = command.n > 0 || url ? executor_run(r, err) : polls_run(r, err);
+    if (rc == 0 && amp_stop)
+        rc = amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
+    aof_router_close(r);
+    return rc;
+}
+
+const struct amp_verb aof_poll_verbs[] = {
+    {"aof poll", "", "take back task files whose agent is gone", aof_poll_opts, aof_poll,
+     .check = poll_check, .act = "change task files", .signals = true, .who = AMP_WHO_PERSON},
+    {0},
+};

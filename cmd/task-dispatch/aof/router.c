@@ -15,9 +15,7 @@
 #include "aof.h"
 #include "base/codes.h"
 #include "base/process/runner.h"
-#include "cli/config.h"
 #include "cli/identity.h"
-#include "flow/identity/person.h"
 #include "port/port.h"
 
 static struct amp_identities *ids;
@@ -181,14 +179,11 @@ int aof_router_open(bool make, struct amp_aof_router **out, struct amp_error *er
 {
     static char path[PATH_MAX];
     const char *home = getenv("HOME");
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "change task files", err) < 0)
-        return -1;
     if (!aof_shared.data_dir) {
         if (!home || snprintf(path, sizeof path, "%s/.openclaw/aof", home) >= (int)sizeof path)
             return amp_fail(err, AMP_USAGE, no_data_dir, "HOME is not set: give --data-dir");
         aof_shared.data_dir = path;
     }
-    amp_signals_install();
     amp_lock_stop(&amp_stop);
     if ((!aof_shared.no_messages && identities_open(err) < 0) || notify_open(err) < 0)
         return -1;

@@ -16,9 +16,9 @@ enum { LINE_MOST = 32 << 20, BODY_MOST = 2 << 20 };
 struct aof_shared aof_shared = {.notify = {.timeout_ms = NOTIFY_MS}};
 static struct amp_aof_new fresh;
 
-const struct amp_opt aof_opts[] = {AOF_ROUTER_ROWS, AMP_OPT_END};
-const struct amp_opt aof_end_opts[] = {AOF_ROUTER_ROWS, AMP_OPT_END};
-const struct amp_opt aof_new_opts[] = {
+static const struct amp_opt aof_opts[] = {AOF_ROUTER_ROWS, AMP_OPT_END};
+static const struct amp_opt aof_end_opts[] = {AOF_ROUTER_ROWS, AMP_OPT_END};
+static const struct amp_opt aof_new_opts[] = {
     AOF_DATA_ROW,
     {0, "title", AMP_OPT_STRING, &fresh.title, "TEXT", .doc = "the title (default: the id)"},
     {0, "agent", AMP_OPT_STRING, &fresh.agent, "NAME", .doc = "the agent that may take the task"},
@@ -74,61 +74,67 @@ static int input_read(struct amp_aof_router *r, struct amp_lines *lines, struct 
     }
 }
 
-int aof_route(int argc, char **argv)
+static int aof_route(struct amp_command *c, struct amp_error *err)
 {
     AMP_CLEANUP(amp_lines_release) struct amp_lines lines = {0};
     struct amp_aof_router *r = NULL;
-    struct amp_error err;
-    (void)argc, (void)argv;
+    (void)c;
     amp_lines_init(&lines, LINE_MOST);
     amp_note_terminal(NULL);
-    int rc = aof_router_open(true, &r, &err);
+    int rc = aof_router_open(true, &r, err);
     if (rc == 0)
-        rc = input_read(r, &lines, &err);
+        rc = input_read(r, &lines, err);
     aof_router_close(r);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
 
-int aof_end(int argc, char **argv)
+static int end_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)err;
+    for (int i = 0; i < c->argc; i++)
+        if (!amp_aof_is_id(amp_span_str(c->argv[i])))
+            amp_die_usage("'%s' is not a task id (expected TASK-YYYY-MM-DD-NNN)", c->argv[i]);
+    return 0;
+}
+
+static int aof_end(struct amp_command *c, struct amp_error *err)
 {
     struct amp_aof_router *r = NULL;
-    struct amp_error err;
-    int rc = 0, missing = 0;
-    if (argc == 0)
-        amp_die_usage("no task: give its id");
-    for (int i = 0; i < argc; i++)
-        if (!amp_aof_is_id(amp_span_str(argv[i])))
-            amp_die_usage("'%s' is not a task id (expected TASK-YYYY-MM-DD-NNN)", argv[i]);
-    if (aof_router_open(false, &r, &err) < 0)
-        return amp_complain(&err);
-    for (int i = 0; i < argc && rc >= 0; i++) {
-        rc = amp_aof_end(r, argv[i], &err);
+    int rc = aof_router_open(false, &r, err), missing = 0;
+    for (int i = 0; i < c->argc && rc >= 0; i++) {
+        rc = amp_aof_end(r, c->argv[i], err);
         missing += rc == 0;
     }
     aof_router_close(r);
-    if (rc < 0)
-        return amp_complain(&err);
-    return missing > 0 ? AMP_NO : AMP_OK;
+    return rc < 0 ? -1 : missing > 0 ? AMP_NO : AMP_OK;
 }
 
-int aof_new(int argc, char **argv)
+static int aof_new(struct amp_command *c, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf body = {0};
+    AMP_BUF struct amp_buf body = {.max = BODY_MOST + 1};
     struct amp_aof_router *r = NULL;
-    struct amp_error err;
     char id[AMP_AOF_ID_MAX];
-    if (argc > 1)
-        amp_die_usage("aof new takes one FILE");
     if (fresh.parent && !amp_aof_is_id(amp_span_str(fresh.parent)))
         amp_die_usage("--parent %s: expected TASK-YYYY-MM-DD-NNN", fresh.parent);
-    amp_buf_init(&body, BODY_MOST + 1);
-    int rc = argc == 1 ? amp_file_read_any(argv[0], BODY_MOST, &body, &err) : 0;
+    int rc = c->argc == 1 ? amp_file_read_any(c->argv[0], BODY_MOST, &body, err) : 0;
     fresh.body = amp_buf_span(&body);
     aof_shared.no_messages = true;
     if (rc == 0)
-        rc = aof_router_open(true, &r, &err);
+        rc = aof_router_open(true, &r, err);
     if (rc == 0)
-        rc = amp_aof_new_task(r, &fresh, id, &err);
+        rc = amp_aof_new_task(r, &fresh, id, err);
     aof_router_close(r);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc < 0 ? -1 : AMP_OK;
 }
+
+const struct amp_verb aof_verbs[] = {
+    {"aof", "", "route messages of AOF/1 on stdin to task files", aof_opts, aof_route,
+     .act = "change task files", .signals = true, .group = "Task files", .who = AMP_WHO_PERSON},
+    {"aof end", "TASK…", "move task files by the results of their runs", aof_end_opts, aof_end,
+     .check = end_check, .least = 1, .usage = "no task: give its id", .act = "change task files",
+     .signals = true, .who = AMP_WHO_PERSON},
+    {"aof new", "[FILE]", "create a task file", aof_new_opts, aof_new, .most = 1,
+     .usage = "aof new takes one FILE", .act = "change task files", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -10,17 +10,16 @@
 
 #define PENDING_MAX ((size_t)256 << 20) /* bytes of unwritten output */
 
-int handoff_desk_open(struct handoff_desk *d, const char *box, const char *principal,
-                      struct amp_error *err)
+int handoff_desk_open(struct handoff_desk *d, struct amp_store *store, const char *box,
+                      const char *principal, struct amp_error *err)
 {
     const struct amp_identity_tool who = {
         .state = task_state, .config = task_config, .principal = principal};
 
     snprintf(d->box_name, sizeof d->box_name, "%s", box);
-    d->h =
-        (struct amp_handoffs){.box = d->box_name, .service = "coordinator", .now_ms = amp_now_ms()};
-    if (task_open(&d->h.store, err) < 0 ||
-        amp_outbox_lock(d->h.store, d->box_name, task_lock_timeout, &d->lock, err) < 0 ||
+    d->h = (struct amp_handoffs){
+        .store = store, .box = d->box_name, .service = "coordinator", .now_ms = amp_now_ms()};
+    if (amp_outbox_lock(d->h.store, d->box_name, task_lock_timeout, &d->lock, err) < 0 ||
         amp_outq_open(&d->out, STDOUT_FILENO, false, PENDING_MAX, err) < 0)
         return -1;
     if (amp_principal_is(amp_span_str(principal)) &&
@@ -44,5 +43,4 @@ void handoff_desk_close(struct handoff_desk *d)
     amp_identities_close(d->ids);
     if (d->lock >= 0)
         close(d->lock);
-    amp_store_close(d->h.store);
 }

@@ -12,14 +12,13 @@
 #include "base/codes.h"
 #include "base/loop.h"
 #include "cli/finding.h"
-#include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "handoff.h"
 #include "protocol/compose/answer.h"
 
 #define BOX "task-dispatch.handoff"
 
-const struct amp_opt handoff_opts[] = {AMP_OPT_END};
+static const struct amp_opt handoff_opts[] = {AMP_OPT_END};
 
 struct filter {
     struct handoff_desk desk;
@@ -159,35 +158,37 @@ static int filter_run(struct filter *f, struct amp_error *err)
     return handoff_desk_finish(&f->desk, err);
 }
 
-int handoff_filter(int argc, char **argv)
+static int handoff_filter(struct amp_command *c, struct amp_error *err)
 {
     struct filter f = {.desk = HANDOFF_DESK, .in = {.fd = -1, .hold = -1}};
-    struct amp_error err = {0};
 
-    (void)argc, (void)argv;
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "keep the handoffs", &err) < 0)
-        return amp_complain(&err);
-    amp_signals_install();
     amp_note_terminal(NULL);
     amp_buf_init(&f.turn, (size_t)256 << 20);
     f.trusted = amp_input_is_trusted(NULL);
-    int rc = handoff_desk_open(&f.desk, BOX, "coordinator", &err);
+    int rc = handoff_desk_open(&f.desk, c->store, BOX, "coordinator", err);
     if (rc == 0)
-        rc = amp_intake_init(&f.intake, f.desk.h.store, amp_cli_name(), &err);
+        rc = amp_intake_init(&f.intake, c->store, amp_cli_name(), err);
     if (rc == 0) {
         f.intake.say = amp_finding_print_error;
-        rc = amp_input_open("-", false, &f.in, &err);
+        rc = amp_input_open("-", false, &f.in, err);
     }
     /* The lines that a killed process left come first. */
     if (rc == 0)
-        rc = turn_emit(&f, &err);
+        rc = turn_emit(&f, err);
     if (rc == 0)
-        rc = filter_run(&f, &err);
+        rc = filter_run(&f, err);
     if (f.intake.reader)
         amp_intake_release(&f.intake);
     if (f.in.fd >= 0)
         amp_input_close(&f.in);
     amp_buf_release(&f.turn);
     handoff_desk_close(&f.desk);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb handoff_filter_verbs[] = {
+    {"handoff", "", "take the handoffs on stdin and pass other messages on", handoff_opts,
+     handoff_filter, .opens = AMP_OPENS_MADE, .act = "keep the handoffs", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {0},
+};

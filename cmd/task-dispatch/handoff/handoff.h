@@ -9,15 +9,6 @@
 #include "flow/identity/identity.h"
 #include "flow/outbox.h"
 
-extern const struct amp_opt handoff_opts[], handoff_request_opts[], handoff_pending_opts[],
-    handoff_accept_opts[], handoff_reject_opts[], handoff_complete_opts[];
-int handoff_filter(int argc, char **argv);
-int handoff_request(int argc, char **argv);
-int handoff_pending(int argc, char **argv);
-int handoff_accept(int argc, char **argv);
-int handoff_reject(int argc, char **argv);
-int handoff_complete(int argc, char **argv);
-
 /* A verb's hold on the state: the outbox with its lock, and standard output. */
 struct handoff_desk {
     struct amp_handoffs h;
@@ -32,8 +23,8 @@ struct handoff_desk {
         .lock = -1, .out.fd = -1                                                                   \
     }
 /* name: of the outbox, and the principal that signs its lines. */
-int handoff_desk_open(struct handoff_desk *d, const char *box, const char *principal,
-                      struct amp_error *err);
+int handoff_desk_open(struct handoff_desk *d, struct amp_store *store, const char *box,
+                      const char *principal, struct amp_error *err);
 /* Writes and closes the lines of the outbox. */
 int handoff_desk_finish(struct handoff_desk *d, struct amp_error *err);
 void handoff_desk_close(struct handoff_desk *d);

@@ -4,7 +4,6 @@
 
 #include <amp/base/clock.h>
 
-#include "../tasks/tasks.h"
 #include "../verbs.h"
 #include "cli/list.h"
 #include "handoff.h"
@@ -12,7 +11,7 @@
 static const char *agent, *from;
 static bool all, json;
 
-const struct amp_opt handoff_pending_opts[] = {
+static const struct amp_opt handoff_pending_opts[] = {
     {0, "agent", AMP_OPT_STRING, &agent, "NAME", "only those offered to this agent",
      .values = "agent"},
     {0, "from", AMP_OPT_STRING, &from, "NAME", "only those of this origin", .values = "agent"},
@@ -22,7 +21,6 @@ const struct amp_opt handoff_pending_opts[] = {
 };
 
 struct listing {
-    struct amp_store *store;
     struct amp_listing list;
     struct amp_buf line;
 };
@@ -42,25 +40,26 @@ static int handoff_print(void *ctx, const void *rec, struct amp_error *err)
                : amp_out(amp_buf_span(&l->line), err);
 }
 
-int handoff_pending(int argc, char **argv)
+static int handoff_pending(struct amp_command *c, struct amp_error *err)
 {
     struct listing l = {.line = {.max = 1 << 20}};
-    struct amp_error err;
 
-    (void)argc, (void)argv;
     amp_listing_init(&l.list, amp_handoff_columns, AMP_HANDOFF_COLUMNS, json, amp_now_ms());
-    int rc = tasks_look(&l.store, &err);
-    if (rc == 0)
-        rc = amp_subject_each(&amp_handoff_subject, l.store,
+    int rc = amp_subject_each(&amp_handoff_subject, c->store,
                               all ? NULL : amp_handoff_fsm.states[AMP_HANDOFF_PENDING].name,
-                              handoff_print, &l, &err);
+                              handoff_print, &l, err);
     if (rc == 0)
-        rc = amp_listing_end(&l.list, &err);
+        rc = amp_listing_end(&l.list, err);
     if (rc == 0 && !json && l.list.rows == 0)
         amp_note("no %shandoffs%s", all ? "" : "pending ",
                  all ? "" : " (--all also lists those that have an answer)");
     amp_listing_release(&l.list);
     amp_buf_release(&l.line);
-    amp_store_close(l.store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb handoff_pending_verbs[] = {
+    {"handoff pending", "", "list the handoffs that wait for an answer", handoff_pending_opts,
+     handoff_pending, .opens = AMP_OPENS_READ, .finds_state = true},
+    {0},
+};

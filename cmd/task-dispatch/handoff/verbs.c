@@ -24,7 +24,7 @@ static int64_t priority, timeout_ms = AMP_HANDOFF_TIMEOUT_MS, eta_ms;
         0, "as", AMP_OPT_STRING, &as, "NAME", "the agent (default: AMP_AGENT)", .values = "agent"  \
     }
 
-const struct amp_opt handoff_request_opts[] = {
+static const struct amp_opt handoff_request_opts[] = {
     AS_OPT,
     {0, "to", AMP_OPT_STRING, &to, "NAME", "the agent to ask (default: one with the capabilities)",
      .values = "agent"},
@@ -43,7 +43,7 @@ const struct amp_opt handoff_request_opts[] = {
     {0, "id", AMP_OPT_STRING, &id, "ID", "id of the request (default: a new one)"},
     AMP_OPT_END,
 };
-const struct amp_opt handoff_accept_opts[] = {
+static const struct amp_opt handoff_accept_opts[] = {
     AS_OPT,
     {0, "context", AMP_OPT_PATH, &out_path, "FILE", "write the context snapshot to FILE"},
     {0, "text", AMP_OPT_STRING, &text, "TEXT", "what to say"},
@@ -51,12 +51,12 @@ const struct amp_opt handoff_accept_opts[] = {
      .max = INT64_C(14) * 86400000},
     AMP_OPT_END,
 };
-const struct amp_opt handoff_reject_opts[] = {
+static const struct amp_opt handoff_reject_opts[] = {
     AS_OPT,
     {0, "reason", AMP_OPT_STRING, &reason, "TEXT", "why the agent does not take it"},
     AMP_OPT_END,
 };
-const struct amp_opt handoff_complete_opts[] = {
+static const struct amp_opt handoff_complete_opts[] = {
     AS_OPT,
     {0, "text", AMP_OPT_STRING, &text, "TEXT", "what to say"},
     {0, "data", AMP_OPT_STRING, &data, "JSON", "members of the payload, as the protocol has them"},
@@ -73,7 +73,7 @@ static int refusal_print(const struct amp_error *e)
 }
 
 /* An agent acts as itself only. */
-static int agent_choose(struct amp_error *err)
+static int agent_choose(struct amp_command *c, struct amp_error *err)
 {
     const char *agent = getenv("AMP_AGENT");
 
@@ -83,19 +83,16 @@ static int agent_choose(struct amp_error *err)
         amp_die_usage("which agent? --as NAME, or the environment variable AMP_AGENT");
     if (strlen(as) > 200)
         amp_die_usage("--as takes a name of at most 200 bytes");
-    return amp_flow_person_or_self(task_state, amp_cli_name(), environ, as,
+    return amp_flow_person_or_self(c->state, amp_cli_name(), environ, as,
                                    "hand work over in an agent's name", err);
 }
 
-static int desk_of_agent(struct handoff_desk *d, struct amp_error *err)
+static int desk_open(struct handoff_desk *d, const struct amp_command *c, struct amp_error *err)
 {
     char box[300];
 
-    if (agent_choose(err) < 0)
-        return -1;
-    amp_signals_install();
     snprintf(box, sizeof box, "handoff.%s", as);
-    return handoff_desk_open(d, box, as, err);
+    return handoff_desk_open(d, c->store, box, as, err);
 }
 
 static int context_load(struct amp_buf *bytes, struct amp_error *err)
@@ -114,14 +111,8 @@ static int context_load(struct amp_buf *bytes, struct amp_error *err)
     return 0;
 }
 
-int handoff_request(int argc, char **argv)
+static int request_check(struct amp_command *c, struct amp_error *err)
 {
-    struct handoff_desk d = HANDOFF_DESK;
-    struct amp_error err = {0};
-    char made[AMP_HANDOFF_ID_MAX + 1];
-    AMP_BUF struct amp_buf bytes = {.max = AMP_HANDOFF_CONTEXT_MAX + 1};
-
-    (void)argc, (void)argv;
     if (!reason || !*reason)
         amp_die_usage("why? --reason TEXT");
     if (!to && wanted.n == 0)
@@ -130,9 +121,18 @@ int handoff_request(int argc, char **argv)
         amp_die_usage("at most 64 capabilities, and an id of 1 to %d bytes", AMP_HANDOFF_ID_MAX);
     if (content_type && (!context || strlen(content_type) > 120))
         amp_die_usage("--content-type is that of --context, at most 120 bytes");
-    int rc = desk_of_agent(&d, &err);
+    return agent_choose(c, err);
+}
+
+static int handoff_request(struct amp_command *c, struct amp_error *err)
+{
+    struct handoff_desk d = HANDOFF_DESK;
+    char made[AMP_HANDOFF_ID_MAX + 1];
+    AMP_BUF struct amp_buf bytes = {.max = AMP_HANDOFF_CONTEXT_MAX + 1};
+
+    int rc = desk_open(&d, c, err);
     if (rc == 0 && context)
-        rc = context_load(&bytes, &err);
+        rc = context_load(&bytes, err);
     if (rc == 0) {
         const struct amp_handoff_request r = {
             .from = as,
@@ -147,18 +147,20 @@ int handoff_request(int argc, char **argv)
             .priority = priority,
             .timeout_ms = timeout_ms,
             .id = id};
-        rc = amp_handoffs_request(&d.h, &r, made, &err);
+        rc = amp_handoffs_request(&d.h, &r, made, err);
     }
     if (rc == 0)
-        rc = handoff_desk_finish(&d, &err);
+        rc = handoff_desk_finish(&d, err);
     handoff_desk_close(&d);
     if (rc < 0)
-        return refusal_print(&err);
+        return refusal_print(err);
     amp_note("handoff %s", made);
     return AMP_OK;
 }
 
 /* ---- answers ---- */
+
+static json_t *members; /* of --data */
 
 /* The snapshot is written before the acceptance: whoever accepted can go on. */
 static int context_save(struct handoff_desk *d, const char *of, struct amp_error *err)
@@ -181,53 +183,79 @@ static int context_save(struct handoff_desk *d, const char *of, struct amp_error
                                        err);
 }
 
-static int answer_give(enum amp_reply_act act, int argc, char **argv)
+static int answer_check(struct amp_command *c, struct amp_error *err)
+{
+    if (data && (!(members = amp_json_load(amp_span_str(data), err)) || !json_is_object(members)))
+        amp_die_usage("--data takes a JSON object");
+    return agent_choose(c, err);
+}
+
+static int answer_give(enum amp_reply_act act, struct amp_command *c, struct amp_error *err)
 {
     struct handoff_desk d = HANDOFF_DESK;
-    struct amp_error err = {0};
     char of[AMP_HANDOFF_ID_MAX + 1];
-    json_auto_t *members = NULL;
 
-    if (argc != 1)
-        amp_die_usage("one handoff is needed");
-    if (data && (!(members = amp_json_load(amp_span_str(data), &err)) || !json_is_object(members)))
-        amp_die_usage("--data takes a JSON object");
-    int rc = desk_of_agent(&d, &err);
+    int rc = desk_open(&d, c, err);
     if (rc == 0)
-        rc = amp_handoffs_find(d.h.store, argv[0], of, &err);
+        rc = amp_handoffs_find(c->store, c->argv[0], of, err);
     if (rc == 0 && act == AMP_REPLY_ACCEPT)
-        rc = context_save(&d, of, &err);
+        rc = context_save(&d, of, err);
     if (rc == 0) {
         const struct amp_reply_said said = {.act = act,
                                             .by = as,
                                             .text = act == AMP_REPLY_FAIL ? reason : text,
                                             .data = members,
                                             .eta_ms = eta_ms > 0 ? d.h.now_ms + eta_ms : 0};
-        rc = amp_handoffs_answer(&d.h, amp_span_str(of), &said, &err);
+        rc = amp_handoffs_answer(&d.h, amp_span_str(of), &said, err);
     }
     /* The lines that a killed process left are written also after a refusal. */
     struct amp_error late;
     if (d.out.fd >= 0 && d.box.store && handoff_desk_finish(&d, &late) < 0 && rc == 0) {
-        err = late;
+        *err = late;
         rc = -1;
     }
     handoff_desk_close(&d);
-    return rc < 0 ? refusal_print(&err) : AMP_OK;
+    json_decref(members);
+    return rc < 0 ? refusal_print(err) : AMP_OK;
 }
 
-int handoff_accept(int argc, char **argv)
+static int handoff_accept(struct amp_command *c, struct amp_error *err)
 {
-    return answer_give(AMP_REPLY_ACCEPT, argc, argv);
+    return answer_give(AMP_REPLY_ACCEPT, c, err);
 }
 
-int handoff_reject(int argc, char **argv)
+static int reject_check(struct amp_command *c, struct amp_error *err)
 {
     if (!reason || !*reason)
         amp_die_usage("why? --reason TEXT");
-    return answer_give(AMP_REPLY_FAIL, argc, argv);
+    return agent_choose(c, err);
 }
 
-int handoff_complete(int argc, char **argv)
+static int handoff_reject(struct amp_command *c, struct amp_error *err)
 {
-    return answer_give(AMP_REPLY_COMPLETE, argc, argv);
+    return answer_give(AMP_REPLY_FAIL, c, err);
 }
+
+static int handoff_complete(struct amp_command *c, struct amp_error *err)
+{
+    return answer_give(AMP_REPLY_COMPLETE, c, err);
+}
+
+const struct amp_verb handoff_verbs[] = {
+    {"handoff request", "", "ask another agent to take work over", handoff_request_opts,
+     handoff_request, .check = request_check, .opens = AMP_OPENS_MADE, .signals = true,
+     .finds_state = true, .who = AMP_WHO_SELF},
+    {"handoff accept", "ID", "take the work of a handoff over", handoff_accept_opts, handoff_accept,
+     .check = agent_choose, .opens = AMP_OPENS_MADE, .signals = true, .least = 1, .most = 1,
+     .usage = "one handoff is needed", .finds_state = true, .values = "handoff",
+     .who = AMP_WHO_SELF},
+    {"handoff reject", "ID", "decline a handoff", handoff_reject_opts, handoff_reject,
+     .check = reject_check, .opens = AMP_OPENS_MADE, .signals = true, .least = 1, .most = 1,
+     .usage = "one handoff is needed", .finds_state = true, .values = "handoff",
+     .who = AMP_WHO_SELF},
+    {"handoff complete", "ID", "report that a handoff is done", handoff_complete_opts,
+     handoff_complete, .check = answer_check, .opens = AMP_OPENS_MADE, .signals = true, .least = 1,
+     .most = 1, .usage = "one handoff is needed", .finds_state = true, .values = "handoff",
+     .who = AMP_WHO_SELF},
+    {0},
+};

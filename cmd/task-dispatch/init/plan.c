@@ -1,5 +1,4 @@
 /* Decides what is made, and what is kept because it exists. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,13 +14,12 @@
 #include "../verbs.h"
 #include "agent/confine.h"
 #include "base/codes.h"
-#include "flow/identity/person.h"
 #include "init.h"
 
 static const char *executor, *reviewer;
 static bool yes, dry_run, undo, json, no_hooks, no_agents, no_loop, unconfined;
 
-const struct amp_opt task_init_opts[] = {
+static const struct amp_opt task_init_opts[] = {
     {'x', "exec", AMP_OPT_STRING, &executor, "COMMAND", .doc = "the executor's command"},
     {'y', "reviewer", AMP_OPT_STRING, &reviewer, "COMMAND", .doc = "the reviewer's command"},
     {0, "unconfined", AMP_OPT_FLAG, &unconfined, NULL,
@@ -310,24 +309,30 @@ static int init_run(struct init *in, struct amp_error *err)
     return 0;
 }
 
-int task_init(int argc, char **argv)
+static int init_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    struct init *in = calloc(1, sizeof *in);
-    (void)argc;
-    (void)argv;
-    if (!in) {
-        amp_fail_memory(&err);
-        return amp_complain(&err);
-    }
+    (void)c, (void)err;
     if (no_loop && (executor || reviewer || unconfined))
         amp_die_usage("--no-loop excludes --exec, --reviewer and --unconfined");
-    amp_signals_install();
-    int rc = amp_flow_person_only(NULL, amp_cli_name(), environ, "set up a repository", &err) < 0
-                 ? -1
-                 : init_run(in, &err);
+    return 0;
+}
+
+static int task_init(struct amp_command *c, struct amp_error *err)
+{
+    struct init *in = calloc(1, sizeof *in);
+    (void)c;
+    if (!in)
+        return amp_fail_memory(err);
+    int rc = init_run(in, err);
     init_steps_release(in);
     amp_git_close(in->git);
     free(in);
-    return rc < 0 ? amp_complain(&err) : 0;
+    return rc < 0 ? -1 : AMP_OK;
 }
+
+const struct amp_verb init_verbs[] = {
+    {"init", "", "set up the repository: state, hooks, loop.sh, AGENTS.md", task_init_opts,
+     task_init, .check = init_check, .act = "set up a repository", .signals = true,
+     .group = "Starting", .who = AMP_WHO_PERSON},
+    {0},
+};

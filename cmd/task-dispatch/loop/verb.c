@@ -18,7 +18,6 @@
 #include "base/grow.h"
 #include "base/loop.h"
 #include "flow/coordinate/coordinate.h"
-#include "flow/identity/person.h"
 #include "flow/outbox.h"
 #include "flow/pool/pool.h"
 #include "flow/story/story.h"
@@ -155,7 +154,7 @@ static int tasks_make(struct amp_store *store, int argc, char **argv, struct mad
 static struct loop_settings settings = {.executors = 1, .reviewers = 1};
 static bool print;
 
-const struct amp_opt task_loop_opts[] = {
+static const struct amp_opt task_loop_opts[] = {
     {'x', "exec", AMP_OPT_STRING, &settings.executor, "COMMAND",
      .doc = "the executor's command: words, or a line for the shell"},
     {'y', "reviewer", AMP_OPT_STRING, &settings.reviewer, "COMMAND",
@@ -307,36 +306,34 @@ static int entry_found(void *ctx, const struct amp_store_entry *e, struct amp_er
 /* After the coordinator has ended: whether there is a dispatch of a new task that it did not send.
  * The lock is free, so that another process that has just created a task either has it, or finds
  * it taken by this one. 1: this process has the lock again. */
-static int loop_again(int *lock, struct amp_error *err)
+static int loop_again(struct amp_command *c, int *lock, struct amp_error *err)
 {
-    struct amp_store *store = NULL;
     bool found = false;
     close(*lock);
     *lock = -1;
-    int rc = task_open(&store, err);
+    int rc = amp_state_open(c, err);
     if (rc == 0)
-        rc = amp_store_outbox(store, AMP_CREATE_CONSUMER, entry_found, &found, err);
+        rc = amp_store_outbox(c->store, AMP_CREATE_CONSUMER, entry_found, &found, err);
     if (rc == 0 && found)
-        rc = lock_try(store, lock, err);
-    amp_store_close(store);
+        rc = lock_try(c->store, lock, err);
+    amp_state_close(c);
     return rc < 0 ? -1 : rc > 0 && *lock >= 0;
 }
 
 /* For a loop that runs on the state: creates the tasks, which its coordinator takes. If it has
  * ended by then, *lock is its lock, and the caller leads the tasks. Returns the status. */
-static int loop_join(struct amp_store *store, int argc, char **argv, int *lock,
-                     struct amp_error *err)
+static int loop_join(struct amp_command *c, int *lock, struct amp_error *err)
 {
     struct made made = {0};
     int status = AMP_OK;
-    if (argc == 0)
+    if (c->argc == 0)
         return amp_fail(err, AMP_TEMPFAIL, loop_runs,
                         "another loop runs on %s and leads its open tasks; with TASK.md it gets "
                         "another one",
                         task_state);
-    int rc = tasks_make(store, argc, argv, &made, &status, err);
+    int rc = tasks_make(c->store, c->argc, c->argv, &made, &status, err);
     if (rc == 0 && status != AMP_INTERRUPTED)
-        rc = lock_try(store, lock, err);
+        rc = lock_try(c->store, lock, err);
     if (rc > 0 && made.n > 0 && (!settings.executor || !settings.reviewer))
         rc = amp_fail(err, AMP_TEMPFAIL, loop_ended,
                       "%s is created, but the loop on %s has ended: start one (./loop.sh, or -x "
@@ -355,65 +352,74 @@ __attribute__((noreturn)) static void die_without_commands(void)
                   "writes them into loop.sh)");
 }
 
-int task_loop(int argc, char **argv)
+static int loop_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    struct amp_store *store = NULL;
-    struct loop_run r = {0};
-    struct made made = {0};
-    int status = AMP_OK;
-    char log[PATH_MAX + 8];
     bool can_lead = settings.executor && settings.reviewer;
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start a loop", &err) < 0 ||
-        state_choose(&err) < 0)
-        return amp_complain(&err);
+    char log[PATH_MAX + 8];
+    struct loop_plan plan = {0};
+    if (state_choose(err) < 0)
+        return -1;
+    c->state = task_state;
     /* Without a log no loop runs. */
     snprintf(log, sizeof log, "%s/log", task_state);
-    if (!can_lead && (print || argc == 0 || access(log, F_OK) != 0))
+    if (!can_lead && (print || c->argc == 0 || access(log, F_OK) != 0))
         die_without_commands();
-    if (settings_complete(&err) < 0)
-        return amp_complain(&err);
-    if (print)
-        return script_print(argv, &err) < 0 ? amp_complain(&err) : 0;
+    if (settings_complete(err) < 0)
+        return -1;
+    if (print) {
+        c->opens = AMP_OPENS_NOTHING;
+        return 0;
+    }
     /* A wrong command is reported before anything else. */
-    if (can_lead && loop_plan_make(&settings, LOOP_FIFOS, &r.plan, &err) < 0)
-        return amp_complain(&err);
-    loop_plan_free(&r.plan);
-    r.state = task_state;
-    amp_signals_install();
+    int rc = can_lead ? loop_plan_make(&settings, LOOP_FIFOS, &plan, err) : 0;
+    loop_plan_free(&plan);
+    return rc;
+}
+
+static int task_loop(struct amp_command *c, struct amp_error *err)
+{
+    struct loop_run r = {.state = task_state};
+    struct made made = {0};
+    int status = AMP_OK;
+    bool can_lead = settings.executor && settings.reviewer;
+    if (print)
+        return script_print(c->argv, err);
     amp_signals_reload();
     AMP_CLOSE int lock = -1;
-    if (task_open(&store, &err) < 0)
-        return amp_complain(&err);
     bool joined = false;
-    int rc = lock_try(store, &lock, &err);
+    int rc = lock_try(c->store, &lock, err);
     if (rc == 0) {
         joined = true;
-        status = loop_join(store, argc, argv, &lock, &err);
-        if (status != 0 || lock < 0) {
-            amp_store_close(store);
-            return status < 0 ? amp_complain(&err) : status;
-        }
+        status = loop_join(c, &lock, err);
+        if (status != 0 || lock < 0)
+            return status;
         amp_note("the loop that ran has ended; this one leads its tasks now");
     }
     if (!can_lead)
         die_without_commands();
     rc = rc < 0 ? -1 : 0;
-    if (rc == 0 && !joined && argc > 0)
-        rc = tasks_make(store, argc, argv, &made, &status, &err);
+    if (rc == 0 && !joined && c->argc > 0)
+        rc = tasks_make(c->store, c->argc, c->argv, &made, &status, err);
     else if (rc == 0)
-        rc = open_check(store, &err);
+        rc = open_check(c->store, err);
     free(made.id);
     /* The filters open the state themselves; the lock lives on. */
-    amp_store_close(store);
+    amp_state_close(c);
     while (rc == 0 && status == AMP_OK && lock >= 0) {
-        if ((rc = run_supervised(&r, &status, &err)) == 0 && r.complete &&
-            (rc = loop_again(&lock, &err)) > 0) {
+        if ((rc = run_supervised(&r, &status, err)) == 0 && r.complete &&
+            (rc = loop_again(c, &lock, err)) > 0) {
             status = AMP_OK;
             rc = 0;
             continue;
         }
         break;
     }
-    return rc < 0 ? amp_complain(&err) : status;
+    return rc < 0 ? -1 : status;
 }
+
+const struct amp_verb loop_verbs[] = {
+    {"loop", "[TASK.md…]", "run the complete loop with two commands, supervised", task_loop_opts,
+     task_loop, .check = loop_check, .opens = AMP_OPENS_MADE, .act = "start a loop",
+     .signals = true, .finds_state = true, .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -7,10 +7,6 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
-extern const struct amp_opt pool_work_opts[], pool_shutdown_opts[];
-int pool_work(int argc, char **argv);
-int pool_shutdown(int argc, char **argv);
-
 /* work.c: runs a pool with task_worker and the settings of the queue. opt has the rest but worker,
  * queue (but judge), budgets, stop and identify. */
 struct amp_pool_options;

@@ -8,11 +8,9 @@
 
 #include "../verbs.h"
 #include "base/codes.h"
-#include "flow/identity/person.h"
 #include "flow/outbox.h"
 #include "flow/pool/record.h"
 #include "flow/wake.h"
-#include "pool.h"
 
 #define POOLS_MAX 64
 #define SYNC_MS   200 /* a commit is visible when it is synced, which no event tells */
@@ -20,7 +18,7 @@
 static bool no_wait;
 static int64_t wait_ms = 600000;
 
-const struct amp_opt pool_shutdown_opts[] = {
+static const struct amp_opt pool_shutdown_opts[] = {
     {0, "no-wait", AMP_OPT_FLAG, &no_wait, NULL, "do not wait until the pools have ended"},
     {0, "wait", AMP_OPT_DURATION, &wait_ms, "TIME", "how long to wait for them", 0, 86400000},
     AMP_OPT_END,
@@ -117,35 +115,35 @@ static int pools_wait(struct pools *p, struct amp_error *err)
     return rc < 0 ? -1 : p->left > 0;
 }
 
-int pool_shutdown(int argc, char **argv)
+static int pool_shutdown(struct amp_command *c, struct amp_error *err)
 {
     struct pools *p = calloc(1, sizeof *p);
-    struct amp_error err;
     unsigned asked = 0;
 
-    (void)argc;
     if (!p)
-        return amp_fail_memory(&err), amp_complain(&err);
+        return amp_fail_memory(err);
     const char *const *names;
-    memcpy(&names, &argv, sizeof names);
+    memcpy(&names, &c->argv, sizeof names);
+    p->store = c->store;
     p->only = names;
     p->by = amp_cli_login("operator");
-    amp_signals_install();
-    int rc = amp_flow_person_only(task_state, amp_cli_name(), environ, "end agents", &err) < 0 ||
-                     task_open(&p->store, &err) < 0 || pools_ask(p, &asked, &err) < 0
-                 ? -1
-                 : 0;
+    int rc = pools_ask(p, &asked, err);
     if (rc == 0 && !asked)
-        rc = amp_fail(&err, AMP_NO, unknown_pool, "no such pool runs on this state directory");
+        rc = amp_fail(err, AMP_NO, unknown_pool, "no such pool runs on this state directory");
     if (rc == 0 && !no_wait) {
-        rc = pools_wait(p, &err);
+        rc = pools_wait(p, err);
         if (rc > 0)
-            rc = amp_stop ? amp_fail(&err, AMP_INTERRUPTED, interrupted,
+            rc = amp_stop ? amp_fail(err, AMP_INTERRUPTED, interrupted,
                                      "interrupted while %u of them end", p->left)
-                          : amp_fail(&err, AMP_TIMEDOUT, wait_timeout,
+                          : amp_fail(err, AMP_TIMEDOUT, wait_timeout,
                                      "%u of them have not ended yet", p->left);
     }
-    amp_store_close(p->store);
     free(p);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc < 0 ? -1 : AMP_OK;
 }
+
+const struct amp_verb pool_shutdown_verbs[] = {
+    {"shutdown", "[POOL…]", "end pools of agents", pool_shutdown_opts, pool_shutdown,
+     .opens = AMP_OPENS_MADE, .act = "end agents", .signals = true, .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -2,16 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
 #include "../verbs.h"
 #include "base/values.h"
-#include "cli/config.h"
 #include "cli/rows.h"
-#include "flow/identity/person.h"
 #include "flow/pool/pool.h"
 #include "pool.h"
 #include "port/port.h"
@@ -24,7 +21,7 @@ static int64_t safe_ms = 30000, shutdown_ms = 30000;
 static bool drain, by_exit;
 
 /* clang-format off */
-const struct amp_opt pool_work_opts[] = {
+static const struct amp_opt pool_work_opts[] = {
     {0, "type", AMP_OPT_LIST, &types, "TYPE=N", "N agents of a type; may be repeated"},
     {0, "name", AMP_OPT_STRING, &name, "NAME", "the pool's name in the state directory"},
     {0, "drain", AMP_OPT_FLAG, &drain, NULL, "end when no job of the types is left"},
@@ -105,29 +102,15 @@ int pool_run(struct amp_store *store, struct amp_pool_options *opt, const json_t
                : amp_pool_run(store, opt, status, err);
 }
 
-int pool_work(int argc, char **argv)
+static struct amp_pool_type list[AMP_POOL_TYPES];
+static json_t *settings;
+static char here[PATH_MAX];
+
+static int work_check(struct amp_command *c, struct amp_error *err)
 {
     static char mem[AMP_POOL_TYPES][AMP_QUEUE_TYPE_MAX];
-    struct amp_pool_type list[AMP_POOL_TYPES];
-    struct amp_run_options run = {.runtime = task_runtime};
-    struct amp_review_options review = {.verdict_by_exit = by_exit};
-    struct amp_session_options session = {0};
-    struct amp_pool_options opt = {.run = &run,
-                                   .review = &review,
-                                   .session = &session,
-                                   .name = name,
-                                   .types = list,
-                                   .safe_ms = safe_ms,
-                                   .shutdown_ms = shutdown_ms,
-                                   .drain = drain};
-    struct amp_store *store = NULL;
-    struct amp_error err;
-    json_t *config = NULL;
-    char **judge = NULL;
-    enum amp_status status = AMP_OK;
-    char here[PATH_MAX];
 
-    (void)argc, (void)argv;
+    (void)c;
     if (types.n == 0)
         amp_die_usage("no agents: give --type TYPE=N");
     if (types.n > AMP_POOL_TYPES)
@@ -136,23 +119,42 @@ int pool_work(int argc, char **argv)
         amp_die_usage("--name: invalid name \"%s\" (letters, digits, '.', '-', '_')", name);
     for (int i = 0; i < types.n; i++)
         type_add(&list[i], types.v[i], mem[i]);
-    opt.n_types = (uint32_t)types.n;
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "start agents", &err) < 0 ||
-        task_worker_settle(true, &config, &err) < 0 || task_here(here, &err) < 0)
-        return amp_complain(&err);
-    session.config = config;
-    session.here = here;
-    if (conflict_exec && (amp_argv_split(conflict_exec, &judge, &err) < 0 || !judge[0]))
+    return task_worker_settle(true, &settings, err) < 0 ? -1 : task_here(here, err);
+}
+
+static int pool_work(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_run_options run = {.runtime = task_runtime};
+    struct amp_review_options review = {.verdict_by_exit = by_exit};
+    struct amp_session_options session = {.config = settings, .here = here};
+    struct amp_pool_options opt = {.run = &run,
+                                   .review = &review,
+                                   .session = &session,
+                                   .name = name,
+                                   .types = list,
+                                   .n_types = (uint32_t)types.n,
+                                   .safe_ms = safe_ms,
+                                   .shutdown_ms = shutdown_ms,
+                                   .drain = drain};
+    char **judge = NULL;
+    enum amp_status status = AMP_OK;
+
+    if (conflict_exec && (amp_argv_split(conflict_exec, &judge, err) < 0 || !judge[0]))
         amp_die_usage("--conflict-exec: not a command: \"%s\"", conflict_exec);
     opt.queue.judge = judge;
-    amp_signals_install();
     amp_signals_hangup();
-    int rc = task_forbid_load(config, &run, &err) < 0 || task_open(&store, &err) < 0
+    int rc = task_forbid_load(settings, &run, err) < 0
                  ? -1
-                 : pool_run(store, &opt, config, &status, &err);
-    amp_store_close(store);
+                 : pool_run(c->store, &opt, settings, &status, err);
     if (judge)
         amp_argv_free(judge);
     task_forbid_free(&run);
-    return rc < 0 ? amp_complain(&err) : (int)status;
+    return rc < 0 ? -1 : (int)status;
 }
+
+const struct amp_verb pool_work_verbs[] = {
+    {"work", "", "run a pool of agents on the queue", pool_work_opts, pool_work, TASK_COMMAND_HINT,
+     .check = work_check, .opens = AMP_OPENS_MADE, .act = "start agents", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {0},
+};

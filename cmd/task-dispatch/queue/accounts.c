@@ -9,12 +9,11 @@
 #include "base/codes.h"
 #include "cli/list.h"
 #include "desk.h"
-#include "flow/identity/person.h"
 #include "queue.h"
 
 static bool lift, json;
 
-const struct amp_opt queue_accounts_opts[] = {
+static const struct amp_opt queue_accounts_opts[] = {
     {0, "lift", AMP_OPT_FLAG, &lift, NULL, "end the limits of the named accounts"},
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per account"},
     AMP_OPT_END,
@@ -61,20 +60,32 @@ static int accounts_list(struct queue_desk *d, struct amp_error *err)
     return rc;
 }
 
-int queue_accounts(int argc, char **argv)
+static int accounts_check(struct amp_command *c, struct amp_error *err)
 {
-    struct queue_desk d = {0};
-    struct amp_error err;
-    int rc;
-
-    if (lift != (argc > 0))
+    (void)err;
+    if (lift != (c->argc > 0))
         amp_die_usage(lift ? "no account: give its name" : "names are only for --lift");
-    if (lift &&
-        amp_flow_person_only(task_state, amp_cli_name(), environ, "lift usage limits", &err) < 0)
-        return amp_complain(&err);
-    rc = queue_desk_open(&d, lift, &err) < 0 ? -1
-         : lift                              ? accounts_lift(&d, argv, &err)
-                                             : accounts_list(&d, &err);
-    queue_desk_close(&d);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    if (lift) {
+        c->opens = AMP_OPENS_MADE;
+        c->act = "lift usage limits";
+    }
+    return 0;
 }
+
+static int queue_accounts(struct amp_command *c, struct amp_error *err)
+{
+    struct queue_desk d;
+    int rc = queue_desk_open(&d, c->store, err) < 0 ? -1
+             : lift                                 ? accounts_lift(&d, c->argv, err)
+                                                    : accounts_list(&d, err);
+
+    queue_desk_close(&d);
+    return rc;
+}
+
+const struct amp_verb queue_accounts_verbs[] = {
+    {"queue accounts", "[ACCOUNT…]", "list the usage limits of accounts, or end them",
+     queue_accounts_opts, queue_accounts, .check = accounts_check, .opens = AMP_OPENS_READ,
+     .finds_state = true, .who = AMP_WHO_WITH("--lift")},
+    {0},
+};

@@ -11,58 +11,67 @@
 static const char *priority;
 static int64_t level;
 
-const struct amp_opt queue_rank_opts[] = {
+static const struct amp_opt queue_rank_opts[] = {
     {0, "priority", AMP_OPT_STRING, &priority, "N", "the new priority, -19 (first) to 20"},
     QUEUE_OPTS_OVERRIDE,
     AMP_OPT_END,
 };
-const struct amp_opt queue_ask_opts[] = {
+static const struct amp_opt queue_ask_opts[] = {
     QUEUE_OPTS_OVERRIDE,
     AMP_OPT_END,
 };
 
-static int job_ask(uint8_t event, enum amp_waiver_of of, int argc, char **argv)
+static int job_ask(uint8_t event, enum amp_waiver_of of, struct amp_command *c,
+                   struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
-    struct amp_store *store = NULL;
-    struct tasks_person person;
-    struct amp_error err;
-    int rc = 0;
+    AMP_BUF struct amp_buf mem = {.max = 64 << 20};
+    const struct tasks_person *person = c->own;
 
-    amp_buf_init(&mem, 64 << 20);
-    if (argc == 0)
-        amp_die_usage("no job: give its id");
-    if (tasks_person_open("change the order of jobs", &person, &err) < 0 ||
-        task_open(&store, &err) < 0)
-        rc = -1;
-    for (int i = 0; i < argc && rc == 0; i++) {
-        const struct amp_queue_step st = {.id = amp_span_str(argv[i]),
+    for (int i = 0; i < c->argc; i++) {
+        const struct amp_queue_step st = {.id = amp_span_str(c->argv[i]),
                                           .event = event,
                                           .priority = level,
-                                          .by = person.name,
+                                          .by = person->name,
                                           .why = "asked by a person",
                                           .actor = amp_cli_name(),
                                           .now_ms = amp_now_ms()};
-        rc = queue_override_others(store, &person, of, argv[i], NULL, &err);
-        if (rc == 0)
-            rc = amp_queue_step(store, &st, &mem, NULL, &err);
+        if (queue_override_others(c->store, person, of, c->argv[i], NULL, err) < 0 ||
+            amp_queue_step(c->store, &st, &mem, NULL, err) < 0)
+            return -1;
     }
-    if (rc == 0)
-        rc = amp_store_sync(store, &err);
-    tasks_person_close(&person);
-    amp_store_close(store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return amp_store_sync(c->store, err);
 }
 
-int queue_preempt(int argc, char **argv)
+static int queue_preempt(struct amp_command *c, struct amp_error *err)
 {
-    return job_ask(AMP_QUEUE_EV_PREEMPT, AMP_WAIVER_PREEMPT, argc, argv);
+    return job_ask(AMP_QUEUE_EV_PREEMPT, AMP_WAIVER_PREEMPT, c, err);
 }
 
-int queue_rank(int argc, char **argv)
+static int rank_check(struct amp_command *c, struct amp_error *err)
 {
+    (void)c, (void)err;
     if (!priority || amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
                                    &level, NULL) < 0)
         amp_die_usage("--priority: expected %d to %d", AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST);
-    return job_ask(AMP_QUEUE_EV_RANK, AMP_WAIVER_RANK, argc, argv);
+    return 0;
 }
+
+static int queue_rank(struct amp_command *c, struct amp_error *err)
+{
+    return job_ask(AMP_QUEUE_EV_RANK, AMP_WAIVER_RANK, c, err);
+}
+
+const struct amp_verb queue_rank_verbs[] = {
+    {"queue rank", "JOB…", "give jobs that wait another priority", queue_rank_opts, queue_rank,
+     .check = rank_check, .opens = AMP_OPENS_MADE | TASK_OPENS_PERSON,
+     .act = "change the order of jobs", .least = 1, .usage = "no job: give its id",
+     .finds_state = true, .values = "job", .who = AMP_WHO_PERSON},
+    {0},
+};
+
+const struct amp_verb preempt_verbs[] = {
+    {"preempt", "JOB…", "ask the agents of jobs to yield", queue_ask_opts, queue_preempt,
+     .opens = AMP_OPENS_MADE | TASK_OPENS_PERSON, .act = "change the order of jobs", .least = 1,
+     .usage = "no job: give its id", .finds_state = true, .values = "job", .who = AMP_WHO_PERSON},
+    {0},
+};

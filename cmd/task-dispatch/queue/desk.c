@@ -7,7 +7,7 @@
 
 #include <amp/base/num.h>
 
-#include "../tasks/tasks.h"
+#include "../tasks/person.h"
 #include "../verbs.h"
 #include "cli/config.h"
 #include "flow/pool/record.h"
@@ -96,7 +96,7 @@ int queue_desk_look(struct queue_desk *d, struct amp_error *err)
                : amp_subject_each(&amp_pool_subject, d->store, NULL, on_pool, d, err);
 }
 
-int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err)
+int queue_desk_open(struct queue_desk *d, struct amp_store *store, struct amp_error *err)
 {
     struct amp_order_options how = {.most = type_most,
                                     .patterns = amp_glob_overlap,
@@ -104,14 +104,13 @@ int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err)
                                     .closed = type_closed,
                                     .ctx = d};
 
-    *d = (struct queue_desk){0};
+    *d = (struct queue_desk){.store = store};
     amp_buf_init(&d->staff, STAFF_MAX);
     amp_pauses_init(&d->pauses);
     amp_queue_settings_default(&d->set);
     d->accounts.set = &d->set;
     if (amp_config_load(task_config, task_state, &d->config, err) < 0 ||
-        amp_queue_settings_load(&d->set, d->config, err) < 0 ||
-        (write ? task_open(&d->store, err) : tasks_look(&d->store, err)) < 0)
+        amp_queue_settings_load(&d->set, d->config, err) < 0)
         return -1;
     how.ageing_ms = d->set.ageing_ms;
     return amp_order_open(&d->order, d->store, &how, err) < 0 ? -1 : queue_desk_look(d, err);
@@ -120,7 +119,6 @@ int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err)
 void queue_desk_close(struct queue_desk *d)
 {
     amp_order_close(d->order);
-    amp_store_close(d->store);
     amp_pauses_release(&d->pauses);
     amp_buf_release(&d->staff);
     json_decref(d->config);

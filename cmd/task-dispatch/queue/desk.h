@@ -21,8 +21,8 @@ struct queue_desk {
     json_t *config;
 };
 
-/* write: opens the state for changes, otherwise for reading. Close it also after a failure. */
-int queue_desk_open(struct queue_desk *d, bool write, struct amp_error *err);
+/* Close it also after a failure. */
+int queue_desk_open(struct queue_desk *d, struct amp_store *store, struct amp_error *err);
 void queue_desk_close(struct queue_desk *d);
 /* Reads what changed: jobs, suspensions, pools. */
 int queue_desk_look(struct queue_desk *d, struct amp_error *err);

@@ -23,7 +23,7 @@ static bool all, json;
 static const char *const states[] = {"QUEUED", "CLAIMED", "RUNNING",   "PREEMPTING", "PARKED",
                                      "DONE",   "FAILED",  "CANCELLED", NULL};
 
-const struct amp_opt queue_list_opts[] = {
+static const struct amp_opt queue_list_opts[] = {
     {'a', "all", AMP_OPT_FLAG, &all, NULL, "also jobs that have ended"},
     {0, "state-of", AMP_OPT_CHOICE, &state_of, "STATE", "only jobs in this state",
      .choices = states},
@@ -179,11 +179,11 @@ static int states_print(struct listing *l, int first, int last, struct amp_error
     return 0;
 }
 
-static int listing_open(struct listing *l, struct amp_error *err)
+static int listing_open(struct listing *l, struct amp_store *s, struct amp_error *err)
 {
     amp_buf_init(&l->line, LINE_MAX_BYTES);
     amp_buf_init(&l->mem, LINE_MAX_BYTES);
-    return queue_desk_open(&l->desk, false, err);
+    return queue_desk_open(&l->desk, s, err);
 }
 
 static void listing_close(struct listing *l)
@@ -213,30 +213,29 @@ static int notice_print(struct listing *l, struct amp_error *err)
     return 0;
 }
 
-int queue_list(int argc, char **argv)
+static int queue_list(struct amp_command *c, struct amp_error *err)
 {
     static const char *const head[] = {"JOB",   "STATE", "TYPE",   "PRIORITY", "PLACE",
                                        "WAITS", "AGE",   "WORKER", "WORK"};
     struct listing l = {.now_ms = amp_now_ms()};
-    struct amp_error err;
 
-    (void)argc, (void)argv;
     amp_table_init(&l.table, head, sizeof head / sizeof *head);
     l.table.fit = amp_page_columns(STDOUT_FILENO);
-    int rc = listing_open(&l, &err) < 0 || notice_print(&l, &err) < 0 ? -1 : jobs_print(&l, &err);
+    int rc =
+        listing_open(&l, c->store, err) < 0 || notice_print(&l, err) < 0 ? -1 : jobs_print(&l, err);
     if (rc == 0 && !json && l.n)
-        rc = amp_table_print(&l.table, &err);
+        rc = amp_table_print(&l.table, err);
     else if (rc == 0 && !json)
-        amp_note("no %sjobs in %s%s", all || state_of || type ? "such " : "open ", task_state,
+        amp_note("no %sjobs in %s%s", all || state_of || type ? "such " : "open ", c->state,
                  all || state_of ? "" : " (--all also lists those that have ended)");
     amp_table_release(&l.table);
     listing_close(&l);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
 
 /* ---- one job ---- */
 
-const struct amp_opt queue_show_opts[] = {AMP_OPT_END};
+static const struct amp_opt queue_show_opts[] = {AMP_OPT_END};
 
 /* The message that asked for the job, from the ledger. */
 static int message_print(struct listing *l, struct amp_span id, struct amp_error *err)
@@ -267,16 +266,23 @@ static int show_print(struct listing *l, const char *id, struct amp_error *err)
                : message_print(l, amp_buf_span(&message), err);
 }
 
-int queue_show(int argc, char **argv)
+static int queue_show(struct amp_command *c, struct amp_error *err)
 {
     struct listing l = {.now_ms = amp_now_ms()};
-    struct amp_error err;
 
-    if (argc == 0)
-        amp_die_usage("no job: give its id (task-dispatch queue --json shows them)");
-    int rc = listing_open(&l, &err);
-    for (int i = 0; i < argc && rc == 0; i++)
-        rc = show_print(&l, argv[i], &err);
+    int rc = listing_open(&l, c->store, err);
+    for (int i = 0; i < c->argc && rc == 0; i++)
+        rc = show_print(&l, c->argv[i], err);
     listing_close(&l);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb queue_list_verbs[] = {
+    {"queue", "", "list the jobs of the queue", queue_list_opts, queue_list,
+     .opens = AMP_OPENS_READ, .finds_state = true},
+    {"queue show", "JOB…", "print jobs and the messages that asked for them", queue_show_opts,
+     queue_show, .opens = AMP_OPENS_READ, .least = 1,
+     .usage = "no job: give its id (task-dispatch queue --json shows them)", .finds_state = true,
+     .values = "job"},
+    {0},
+};

@@ -24,7 +24,7 @@ const char *queue_why, *queue_until;
 
 static struct amp_list beside;
 
-const struct amp_opt queue_override_opts[] = {
+static const struct amp_opt queue_override_opts[] = {
     {0, "beside", AMP_OPT_LIST, &beside, "JOB", "a job beside which it may run; may be repeated"},
     QUEUE_OPTS_OVERRIDE,
     AMP_OPT_END,
@@ -59,7 +59,7 @@ static int why_check(const char *act, const char *why, struct amp_error *err)
 int queue_override_open(const char *act, struct tasks_person *p, struct amp_error *err)
 {
     *p = (struct tasks_person){0};
-    return why_check(act, queue_why, err) < 0 ? -1 : tasks_person_open(act, p, err);
+    return why_check(act, queue_why, err) < 0 ? -1 : tasks_person_open(p, err);
 }
 
 int queue_override_give(struct amp_store *s, const struct tasks_person *p,
@@ -144,22 +144,26 @@ static int pair_override(struct amp_store *s, const struct tasks_person *p, cons
     return 0;
 }
 
-int queue_override(int argc, char **argv)
+static int override_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_store *store = NULL;
-    struct tasks_person person = {0};
-    struct amp_error err;
-
-    if (argc != 1)
-        amp_die_usage("override needs one job (task-dispatch queue --json shows their ids)");
     if (beside.n == 0)
         amp_die_usage("nothing to override: give --beside JOB");
-    int rc = queue_override_open("override the queue", &person, &err);
-    if (rc == 0)
-        rc = task_open(&store, &err);
-    for (int i = 0; i < beside.n && rc == 0; i++)
-        rc = pair_override(store, &person, argv[0], beside.v[i], &err);
-    tasks_person_close(&person);
-    amp_store_close(store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return why_check(c->act, queue_why, err);
 }
+
+static int queue_override(struct amp_command *c, struct amp_error *err)
+{
+    for (int i = 0; i < beside.n; i++)
+        if (pair_override(c->store, c->own, c->argv[0], beside.v[i], err) < 0)
+            return -1;
+    return AMP_OK;
+}
+
+const struct amp_verb queue_override_verbs[] = {
+    {"override", "JOB", "let a job run beside another one with a common scope", queue_override_opts,
+     queue_override, .check = override_check, .opens = AMP_OPENS_MADE | TASK_OPENS_PERSON,
+     .act = "override the queue", .least = 1, .most = 1,
+     .usage = "override needs one job (task-dispatch queue --json shows their ids)",
+     .finds_state = true, .values = "job", .who = AMP_WHO_PERSON},
+    {0},
+};

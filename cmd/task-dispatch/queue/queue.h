@@ -5,18 +5,6 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
-extern const struct amp_opt queue_submit_opts[], queue_list_opts[], queue_status_opts[],
-    queue_show_opts[], queue_ask_opts[], queue_rank_opts[], queue_accounts_opts[],
-    queue_override_opts[];
-int queue_submit(int argc, char **argv);
-int queue_list(int argc, char **argv);
-int queue_status(int argc, char **argv);
-int queue_show(int argc, char **argv);
-int queue_preempt(int argc, char **argv);
-int queue_rank(int argc, char **argv);
-int queue_accounts(int argc, char **argv);
-int queue_override(int argc, char **argv);
-
 /* Cancels the jobs that a name means: a job's id, or an unambiguous beginning of it of at least 6
  * digits; the id of the message that asked for it; a task, whose jobs end. Prints a note for each.
  * NO ambiguous_job; USAGE why_required: the job of another person where hitl.operators is set. */

@@ -10,7 +10,7 @@
 
 #include <amp/base/clock.h>
 
-#include "../tasks/tasks.h"
+#include "../tasks/person.h"
 #include "activity/activity.h"
 #include "agent/work.h"
 #include "base/grow.h"
@@ -29,7 +29,7 @@
 
 static bool json;
 
-const struct amp_opt queue_status_opts[] = {
+static const struct amp_opt queue_status_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
     AMP_OPT_END,
 };
@@ -512,14 +512,12 @@ static int status_print(struct status *t)
     return amp_jw_end_line(&t->w, t->err) < 0 ? -1 : amp_out(amp_buf_span(&t->text), t->err);
 }
 
-int queue_status(int argc, char **argv)
+static int queue_status(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
-    struct status t = {.now_ms = amp_now_ms(), .err = &err, .text = {.max = DOCUMENT_MAX}};
+    struct status t = {.now_ms = amp_now_ms(), .err = err, .text = {.max = DOCUMENT_MAX}};
 
-    (void)argc, (void)argv;
-    int rc = queue_desk_open(&t.desk, false, &err) < 0 ||
-                     amp_budgets_load(&t.budgets, t.desk.config, &err) < 0 || held_read(&t) < 0
+    int rc = queue_desk_open(&t.desk, c->store, err) < 0 ||
+                     amp_budgets_load(&t.budgets, t.desk.config, err) < 0 || held_read(&t) < 0
                  ? -1
                  : status_print(&t);
     for (size_t i = 0; i < t.n_held; i++)
@@ -527,5 +525,11 @@ int queue_status(int argc, char **argv)
     free(t.held);
     amp_buf_release(&t.text);
     queue_desk_close(&t.desk);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb queue_status_verbs[] = {
+    {"status", "", "print who does what now: types, workers, agents, budgets, questions",
+     queue_status_opts, queue_status, .opens = AMP_OPENS_READ, .finds_state = true},
+    {0},
+};

@@ -19,8 +19,6 @@
 #include "base/grow.h"
 #include "cli/finding.h"
 #include "desk.h"
-#include "flow/identity/identity.h"
-#include "flow/identity/person.h"
 #include "flow/intake.h"
 #include "flow/queue/submit.h"
 #include "flow/session/account/escalate.h"
@@ -40,7 +38,7 @@ static struct amp_list after;
 static const char *on_failed;
 static char follows[AMP_FOLLOW_MOST * AMP_QUEUE_ID_MAX];
 
-const struct amp_opt queue_submit_opts[] = {
+static const struct amp_opt queue_submit_opts[] = {
     {0, "type", AMP_OPT_STRING, &type, "TYPE", "the type of agents (default: the message's)"},
     {0, "priority", AMP_OPT_STRING, &priority, "N", "-19 (first) to 20 (default: the message's)"},
     {0, "after", AMP_OPT_LIST, &after, "JOB", "start after this job has ended; may be repeated"},
@@ -366,10 +364,9 @@ static int filter_run(struct filter *f, struct amp_error *err)
     }
 }
 
-static int filter_open(struct filter *f, struct amp_error *err)
+static int filter_open(struct filter *f, struct amp_store *s, struct amp_error *err)
 {
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, "submit work", err) < 0 ||
-        queue_desk_open(&f->desk, true, err) < 0 ||
+    if (queue_desk_open(&f->desk, s, err) < 0 ||
         amp_intake_init(&f->in, f->desk.store, amp_cli_name(), err) < 0 ||
         amp_intake_resume(&f->in, "task-dispatch.submit", amp_input_is_trusted(NULL), err) < 0)
         return -1;
@@ -403,27 +400,30 @@ static void follows_read(void)
     }
 }
 
-int queue_submit(int argc, char **argv)
+static int submit_check(struct amp_command *c, struct amp_error *err)
 {
-    struct filter f = {0};
-    struct amp_error err;
-
-    (void)argc, (void)argv;
-    if (priority && amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST,
-                                  &level, &err) < 0)
+    (void)c;
+    if (priority &&
+        amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST, &level, err) < 0)
         amp_die_usage("--priority %s: expected %d to %d", priority, AMP_QUEUE_HIGHEST,
                       AMP_QUEUE_LOWEST);
     if (on_failed && amp_follow_else(amp_span_str(on_failed)) < 0)
         amp_die_usage("--on-failed %s: expected fail, skip or start", on_failed);
     follows_read();
+    return 0;
+}
+
+static int queue_submit(struct amp_command *c, struct amp_error *err)
+{
+    struct filter f = {.texts = {.max = TEXT_MAX},
+                       .line = {.max = LINE_MAX_BYTES},
+                       .members = {.max = LINE_MAX_BYTES},
+                       .mem = {.max = AMP_REC_MAX}};
+
     amp_note_terminal(NULL);
-    amp_buf_init(&f.texts, TEXT_MAX);
-    amp_buf_init(&f.line, LINE_MAX_BYTES);
-    amp_buf_init(&f.members, LINE_MAX_BYTES);
-    amp_buf_init(&f.mem, AMP_REC_MAX);
-    int rc = filter_open(&f, &err);
+    int rc = filter_open(&f, c->store, err);
     if (rc == 0)
-        rc = filter_run(&f, &err);
+        rc = filter_run(&f, err);
     batch_end(&f);
     if (f.intake)
         amp_intake_release(&f.in);
@@ -434,5 +434,12 @@ int queue_submit(int argc, char **argv)
     amp_buf_release(&f.line);
     amp_buf_release(&f.members);
     amp_buf_release(&f.mem);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb queue_submit_verbs[] = {
+    {"submit", "", "put the work that messages on stdin ask for into the queue", queue_submit_opts,
+     queue_submit, .check = submit_check, .opens = AMP_OPENS_MADE, .act = "submit work",
+     .finds_state = true, .group = "The queue", .who = AMP_WHO_PERSON},
+    {0},
+};

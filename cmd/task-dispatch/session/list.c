@@ -5,13 +5,12 @@
 
 #include <amp/base/clock.h>
 
-#include "../tasks/tasks.h"
+#include "../tasks/person.h"
 #include "../verbs.h"
 #include "base/codes.h"
 #include "cli/table.h"
 #include "cli/time.h"
 #include "flow/session/account/report.h"
-#include "session.h"
 #include "json/record.h"
 
 static const char *state_of;
@@ -19,13 +18,13 @@ static bool list_json, show_json;
 
 static const char *const states[] = {"OPEN", "ABORTED", "REPORTED", NULL};
 
-const struct amp_opt session_list_opts[] = {
+static const struct amp_opt session_list_opts[] = {
     {0, "state-of", AMP_OPT_CHOICE, &state_of, "STATE", "only sessions in this state",
      .choices = states},
     {0, "json", AMP_OPT_FLAG, &list_json, NULL, "print one JSON object per session"},
     AMP_OPT_END,
 };
-const struct amp_opt session_show_opts[] = {
+static const struct amp_opt session_show_opts[] = {
     {0, "json", AMP_OPT_FLAG, &show_json, NULL, "print one JSON object with the TASKs"},
     AMP_OPT_END,
 };
@@ -89,27 +88,22 @@ static int session_print(void *ctx, const struct amp_session *x, struct amp_erro
                : amp_out(amp_buf_span(&l->line), err);
 }
 
-int session_list(int argc, char **argv)
+static int session_list(struct amp_command *c, struct amp_error *err)
 {
     static const char *const head[] = {"SESSION", "STATE", "PATTERN", "ENDED",
                                        "LOST",    "COST",  "AGE",     "ORCHESTRATOR"};
-    struct listing l = {.line = {.max = AMP_REC_MAX}, .now_ms = amp_now_ms()};
-    struct amp_error err;
+    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}, .now_ms = amp_now_ms()};
 
-    (void)argc, (void)argv;
     amp_table_init(&l.table, head, COLUMNS);
     l.table.fit = amp_page_columns(STDOUT_FILENO);
-    int rc = tasks_look(&l.store, &err);
-    if (rc == 0)
-        rc = amp_session_each(l.store, state_of, session_print, &l, &err);
+    int rc = amp_session_each(l.store, state_of, session_print, &l, err);
     if (rc == 0 && !list_json && l.n > 0)
-        rc = amp_table_print(&l.table, &err);
+        rc = amp_table_print(&l.table, err);
     else if (rc == 0 && !list_json)
-        amp_note("no %ssessions in %s", state_of ? "such " : "", task_state);
+        amp_note("no %ssessions in %s", state_of ? "such " : "", c->state);
     amp_table_release(&l.table);
     amp_buf_release(&l.line);
-    amp_store_close(l.store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
 
 /* ---- one session ---- */
@@ -180,22 +174,26 @@ static int session_look(struct listing *l, const char *name, struct amp_error *e
                : session_tell(l, &s, err);
 }
 
-int session_show(int argc, char **argv)
+static int session_show(struct amp_command *c, struct amp_error *err)
 {
     static const char *const head[] = {"TASK",    "STATE", "CODE", "PRIORITY", "DEPTH",
                                        "ATTEMPT", "MODEL", "COST", "TIME"};
-    struct listing l = {.line = {.max = AMP_REC_MAX}, .now_ms = amp_now_ms()};
-    struct amp_error err;
+    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}, .now_ms = amp_now_ms()};
 
-    if (argc != 1)
-        amp_die_usage("expected one session (task-dispatch session list shows them)");
     amp_table_init(&l.table, head, TASK_COLUMNS);
     l.table.fit = amp_page_columns(STDOUT_FILENO);
-    int rc = tasks_look(&l.store, &err);
-    if (rc == 0)
-        rc = session_look(&l, argv[0], &err);
+    int rc = session_look(&l, c->argv[0], err);
     amp_table_release(&l.table);
     amp_buf_release(&l.line);
-    amp_store_close(l.store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb session_list_verbs[] = {
+    {"session list", "", "list the sessions of AOP", session_list_opts, session_list,
+     .opens = AMP_OPENS_READ, .finds_state = true, .group = "Sessions"},
+    {"session show", "SESSION", "list the TASKs of a session", session_show_opts, session_show,
+     .opens = AMP_OPENS_READ, .least = 1, .most = 1,
+     .usage = "expected one session (task-dispatch session list shows them)", .finds_state = true,
+     .values = "session"},
+    {0},
+};

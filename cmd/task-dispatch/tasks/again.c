@@ -13,13 +13,12 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "../verbs.h"
 #include "base/codes.h"
-#include "flow/identity/person.h"
 #include "flow/story/story.h"
 #include "hitl/question.h"
 #include "protocol/compose/json.h"
 #include "task/new.h"
-#include "tasks.h"
 
 #define TEXT_MAX ((size_t)8 << 20)
 /* What a retry adds to the description begins so, and replaces what an earlier one added. */
@@ -27,11 +26,11 @@
 
 static const char *hint;
 
-const struct amp_opt tasks_retry_opts[] = {
+static const struct amp_opt tasks_retry_opts[] = {
     {0, "hint", AMP_OPT_STRING, &hint, "TEXT", "tell the agent what to do otherwise"},
     AMP_OPT_END,
 };
-const struct amp_opt tasks_edit_opts[] = {AMP_OPT_END};
+static const struct amp_opt tasks_edit_opts[] = {AMP_OPT_END};
 
 struct again {
     struct amp_store *store;
@@ -310,35 +309,37 @@ static int edit_do(struct again *a, struct amp_error *err)
 
 /* ---- the verbs ---- */
 
-static int again_run(const char *act, int argc, char **argv,
-                     int (*run)(struct again *a, struct amp_error *err))
+static int again_run(struct amp_command *c, int (*run)(struct again *a, struct amp_error *err),
+                     struct amp_error *err)
 {
-    struct again a = {0};
-    struct amp_error err;
+    struct again a = {.store = c->store};
+    int rc = task_read(&a, c->argv[0], err);
 
-    if (argc != 1)
-        amp_die_usage("give one task (task-dispatch list shows them)");
-    if (!task_state || !*task_state)
-        amp_die_no_state();
-    amp_signals_install();
-    int rc = amp_flow_person_only(task_state, amp_cli_name(), environ, act, &err);
-    if (rc == 0 && access(task_state, F_OK) != 0)
-        rc = amp_fail(&err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
-                      task_state);
-    if (rc == 0 && (rc = task_open(&a.store, &err)) == 0 &&
-        (rc = task_read(&a, argv[0], &err)) == 0)
-        rc = run(&a, &err);
+    if (rc == 0)
+        rc = run(&a, err);
     amp_task_release(&a.task);
-    amp_store_close(a.store);
-    return rc < 0 ? amp_complain(&err) : rc > 0 ? AMP_NO : AMP_OK;
+    return rc < 0 ? -1 : rc > 0 ? AMP_NO : AMP_OK;
 }
 
-int tasks_retry(int argc, char **argv)
+static int tasks_retry(struct amp_command *c, struct amp_error *err)
 {
-    return again_run("retry a task", argc, argv, retry_do);
+    return again_run(c, retry_do, err);
 }
 
-int tasks_edit(int argc, char **argv)
+static int tasks_edit(struct amp_command *c, struct amp_error *err)
 {
-    return again_run("edit a task", argc, argv, edit_do);
+    return again_run(c, edit_do, err);
 }
+
+#define VERB                                                                                       \
+    .opens = AMP_OPENS_FOUND, .signals = true, .least = 1, .most = 1,                              \
+    .usage = "give one task (task-dispatch list shows them)", .finds_state = true,                 \
+    .values = "task", .who = AMP_WHO_PERSON
+
+const struct amp_verb again_verbs[] = {
+    {"edit", "TASK", "change the text of a task and send it again", tasks_edit_opts, tasks_edit,
+     .act = "edit a task", VERB},
+    {"retry", "TASK", "send a task again that failed, was ended, or asks", tasks_retry_opts,
+     tasks_retry, .act = "retry a task", VERB},
+    {0},
+};

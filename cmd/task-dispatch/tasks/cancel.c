@@ -22,13 +22,12 @@
 #include "person.h"
 #include "protocol/compose/json.h"
 #include "queue/machine.h"
-#include "tasks.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
 static const char *reason, *as = AMP_COORDINATE_CONSUMER;
 
-const struct amp_opt tasks_cancel_opts[] = {
+static const struct amp_opt tasks_cancel_opts[] = {
     {0, "reason", AMP_OPT_STRING, &reason, "TEXT", "record why"},
     {0, "as", AMP_OPT_STRING, &as, "NAME", "name of the coordinator, if it has another one"},
     TASKS_OPT_KEY,
@@ -37,7 +36,7 @@ const struct amp_opt tasks_cancel_opts[] = {
 
 struct cancelling {
     struct amp_store *store;
-    struct tasks_person person;
+    const struct tasks_person *person;
     struct amp_task task;
     struct tasks_signature sig;
     char dir[PATH_MAX];
@@ -57,7 +56,7 @@ static int decision_make(struct cancelling *c, struct amp_buf *line, struct amp_
         .task_id = t->id,
         .word = AMP_DO_TERMINATE,
         .note = reason,
-        .op = c->person.name,
+        .op = c->person->name,
         .now_ms = amp_now_ms(),
     };
 
@@ -65,7 +64,7 @@ static int decision_make(struct cancelling *c, struct amp_buf *line, struct amp_
     if (amp_compose_decision(&args, &plain, err) < 0)
         return -1;
     plain.len--; /* LF */
-    return amp_identities_sign(c->person.ids, amp_buf_span(&plain), line, err);
+    return amp_identities_sign(c->person->ids, amp_buf_span(&plain), line, err);
 }
 
 /* Suspends the task, or ends its suspension. */
@@ -74,8 +73,8 @@ static int pause_set(struct cancelling *c, bool resume, struct amp_error *err)
     AMP_BUF struct amp_buf text = {0};
     struct amp_pause p = {.scope = AMP_PAUSE_TASK,
                           .name = amp_span_str(c->task.id),
-                          .person = amp_span_str(c->person.name),
-                          .by = amp_span_str(c->person.by),
+                          .person = amp_span_str(c->person->name),
+                          .by = amp_span_str(c->person->by),
                           .channel = AMP_SPAN("command"),
                           .reason = amp_span_str(reason ? reason : "cancelled"),
                           .since_ms = amp_now_ms()};
@@ -87,7 +86,7 @@ static int pause_set(struct cancelling *c, bool resume, struct amp_error *err)
     amp_buf_init(&text, LINE_MAX_BYTES);
     if (amp_pause_text(&p, resume, &text, err) < 0)
         return -1;
-    if (tasks_sign(&c->person, AMP_PAUSE_NAMESPACE, amp_buf_span(&text), &c->sig)) {
+    if (tasks_sign(c->person, AMP_PAUSE_NAMESPACE, amp_buf_span(&text), &c->sig)) {
         p.alg = amp_span_str(c->sig.alg);
         p.key = amp_span_str(c->sig.key);
         p.signature = amp_span_str(c->sig.value);
@@ -217,7 +216,7 @@ static int name_cancel(struct cancelling *c, const char *name, struct amp_error 
         return -1;
     }
     const struct queue_who who = {
-        .name = name, .task = task ? id : NULL, .why = reason, .person = &c->person};
+        .name = name, .task = task ? id : NULL, .why = reason, .person = c->person};
     if (queue_jobs_cancel(c->store, &who, &jobs, err) < 0)
         return -1;
     if (task && (rc == 0 || jobs.cancelled))
@@ -246,29 +245,20 @@ static int names_cancel(struct cancelling *c, char **name, int n, struct amp_err
     return 0;
 }
 
-int tasks_cancel(int argc, char **argv)
+static int tasks_cancel(struct amp_command *c, struct amp_error *err)
 {
-    struct cancelling c = {0};
-    struct amp_error err;
+    struct cancelling run = {.store = c->store, .person = c->own};
 
-    if (argc == 0)
-        amp_die_usage(
-            "nothing to cancel: give a task, a job, or the id of a message (task-dispatch "
-            "list and task-dispatch queue show them)");
-    if (!task_state || !*task_state)
-        amp_die_no_state();
-    amp_signals_install();
-    int rc = tasks_person_open("cancel a task", &c.person, &err);
-    if (rc == 0 && access(task_state, F_OK) != 0)
-        rc = amp_fail(&err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
-                      task_state);
-    if (rc == 0 && !realpath(task_state, c.dir))
-        rc = amp_fail_errno(&err, AMP_IOERR, "%s", task_state);
-    if (rc == 0)
-        rc = task_open(&c.store, &err);
-    if (rc == 0)
-        rc = names_cancel(&c, argv, argc, &err);
-    tasks_person_close(&c.person);
-    amp_store_close(c.store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return realpath(c->state, run.dir) ? names_cancel(&run, c->argv, c->argc, err)
+                                       : amp_fail_errno(err, AMP_IOERR, "%s", c->state);
 }
+
+const struct amp_verb cancel_verbs[] = {
+    {"cancel", "TASK|JOB…", "end tasks and jobs", tasks_cancel_opts, tasks_cancel,
+     .opens = AMP_OPENS_FOUND | TASK_OPENS_PERSON, .act = "cancel a task", .signals = true,
+     .least = 1,
+     .usage = "nothing to cancel: give a task, a job, or the id of a message (task-dispatch list "
+              "and task-dispatch queue show them)",
+     .finds_state = true, .values = "task job", .who = AMP_WHO_PERSON},
+    {0},
+};

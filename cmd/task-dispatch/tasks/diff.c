@@ -12,12 +12,12 @@
 
 #include <amp/base/child.h>
 
+#include "../verbs.h"
 #include "base/codes.h"
 #include "flow/story/story.h"
-#include "tasks.h"
 #include "worktree/git/git.h"
 
-const struct amp_opt tasks_diff_opts[] = {AMP_OPT_END};
+static const struct amp_opt tasks_diff_opts[] = {AMP_OPT_END};
 
 /* The commits between which git compares. */
 struct comparing {
@@ -119,27 +119,31 @@ static int git_run(const struct comparing *c, struct amp_error *err)
     return end.exited ? end.exit_code : AMP_INTERRUPTED;
 }
 
-int tasks_diff(int argc, char **argv)
+static int tasks_diff(struct amp_command *c, struct amp_error *err)
 {
-    struct comparing c = {0};
-    struct amp_error err;
-    struct amp_store *s = NULL;
+    struct comparing run = {0};
     struct amp_git *git = NULL;
     char id[AMP_TASK_ID_MAX];
 
-    if (argc != 1)
-        amp_die_usage("diff needs one task: diff TASK (task-dispatch list shows them)");
-    int rc = tasks_look(&s, &err);
-    if (rc == 0 && (rc = amp_story_find(s, argv[0], id, &err)) == 0)
-        rc = amp_task_load(s, amp_span_str(id), &c.task, NULL, &err);
-    amp_store_close(s);
-    if (rc == 0 && (!*c.task.repo || !*c.task.branch))
-        rc = amp_fail(&err, AMP_NO, no_branch, "%s names no repository and branch", id);
-    if (rc == 0 && (rc = amp_git_open(NULL, &git, &err)) == 0)
-        rc = commits_find(&c, git, &err);
+    int rc = amp_story_find(c->store, c->argv[0], id, err);
+    if (rc == 0)
+        rc = amp_task_load(c->store, amp_span_str(id), &run.task, NULL, err);
+    amp_state_close(c);
+    if (rc == 0 && (!*run.task.repo || !*run.task.branch))
+        rc = amp_fail(err, AMP_NO, no_branch, "%s names no repository and branch", id);
+    if (rc == 0 && (rc = amp_git_open(NULL, &git, err)) == 0)
+        rc = commits_find(&run, git, err);
     amp_git_close(git);
     if (rc == 0)
-        rc = git_run(&c, &err);
-    amp_task_release(&c.task);
-    return rc < 0 ? amp_complain(&err) : rc;
+        rc = git_run(&run, err);
+    amp_task_release(&run.task);
+    return rc;
 }
+
+const struct amp_verb diff_verbs[] = {
+    {"diff", "TASK", "show what the branch of a task changes", tasks_diff_opts, tasks_diff,
+     .opens = AMP_OPENS_READ, .least = 1, .most = 1,
+     .usage = "diff needs one task: diff TASK (task-dispatch list shows them)", .finds_state = true,
+     .values = "task"},
+    {0},
+};

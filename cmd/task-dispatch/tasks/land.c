@@ -14,7 +14,6 @@
 #include "flow/review/verify.h"
 #include "flow/story/story.h"
 #include "person.h"
-#include "tasks.h"
 #include "worktree/worktree.h"
 
 #define LINE_MAX_BYTES 65536
@@ -22,7 +21,7 @@
 static const char *repo, *into, *bundle, *old;
 static bool no_ff, check, prune, by_note, json;
 
-const struct amp_opt tasks_land_opts[] = {
+static const struct amp_opt tasks_land_opts[] = {
     AMP_OPT_REPO(repo),
     {0, "into", AMP_OPT_STRING, &into, "BRANCH",
      "the branch to move (default: that of the repository's main worktree)"},
@@ -44,7 +43,7 @@ const struct amp_opt tasks_land_opts[] = {
 struct landing {
     struct amp_store *store; /* NULL: by a bundle */
     struct amp_git *git;
-    struct tasks_person person;
+    const struct tasks_person *person;
     struct amp_task task; /* of the state; id "" or NULL with a bundle */
     struct amp_verified v;
     struct tasks_signature sig;
@@ -66,7 +65,7 @@ static int state_verify(struct landing *l, const char *commit, struct amp_error 
 {
     struct amp_task_policy policy;
     const struct amp_verify what = {
-        .repo = l->repo, .commit = commit, .ids = l->person.ids, .policy = &policy};
+        .repo = l->repo, .commit = commit, .ids = l->person->ids, .policy = &policy};
 
     return task_policy(&policy, err) < 0 ? -1
                                          : amp_flow_verify(l->store, l->git, &what, &l->v, err);
@@ -181,7 +180,7 @@ static int landing_sign(void *ctx, struct amp_landing *rec, struct amp_error *er
     amp_buf_init(&text, LINE_MAX_BYTES);
     if (amp_landing_text(rec, &text, err) < 0)
         return -1;
-    if (tasks_sign(&l->person, AMP_LANDING_NAMESPACE, amp_buf_span(&text), &l->sig)) {
+    if (tasks_sign(l->person, AMP_LANDING_NAMESPACE, amp_buf_span(&text), &l->sig)) {
         rec->alg = amp_span_str(l->sig.alg);
         rec->key = amp_span_str(l->sig.key);
         rec->signature = amp_span_str(l->sig.value);
@@ -336,9 +335,9 @@ static int land_run(struct landing *l, const char *name, struct amp_error *err)
         .merge = no_ff,
         .check = check,
         .lock_timeout_ms = task_lock_timeout,
-        .who = {.person = amp_span_str(l->person.name),
-                .by = amp_span_str(l->person.by),
-                .key = amp_span_str(l->person.key)},
+        .who = {.person = amp_span_str(l->person->name),
+                .by = amp_span_str(l->person->by),
+                .key = amp_span_str(l->person->key)},
         .sign = landing_sign,
         .ctx = l,
     };
@@ -352,25 +351,9 @@ static int land_run(struct landing *l, const char *name, struct amp_error *err)
     return 1;
 }
 
-static int store_find(struct landing *l, struct amp_error *err)
+static int land_check(struct amp_command *c, struct amp_error *err)
 {
-    if (bundle || by_note)
-        return 0;
-    if (!task_state || !*task_state)
-        amp_die_no_state();
-    if (access(task_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
-                        task_state);
-    return check ? tasks_look(&l->store, err) : task_open(&l->store, err);
-}
-
-int tasks_land(int argc, char **argv)
-{
-    struct landing *l = calloc(1, sizeof *l);
-    struct amp_error err;
-
-    if (argc != 1)
-        amp_die_usage("land needs one TASK or COMMIT (task-dispatch list shows the tasks)");
+    (void)err;
     if (bundle && by_note)
         amp_die_usage("--bundle and --note exclude each other");
     /* git refuses changes of references there; this program would not notice. */
@@ -383,25 +366,40 @@ int tasks_land(int argc, char **argv)
         amp_die_usage("--old needs --check");
     if (prune && (bundle || by_note || check))
         amp_die_usage("--prune needs the state directory and excludes --check");
-    int rc = l ? tasks_person_open("land work", &l->person, &err) : amp_fail_memory(&err);
+    if (bundle || by_note)
+        c->opens = TASK_OPENS_PERSON;
+    else if (check)
+        c->opens = TASK_OPENS_PERSON | AMP_OPENS_READ;
     /* The account of a server's hook looks only, and need not be an operator. */
-    if (rc < 0 && check && amp_code_is(err.code, not_operator))
-        rc = 0;
+    if (check)
+        c->opens |= TASK_OPENS_ANYONE;
+    return 0;
+}
+
+static int tasks_land(struct amp_command *c, struct amp_error *err)
+{
+    struct landing *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return amp_fail_memory(err);
+    l->store = c->store;
+    l->person = c->own;
+    int rc = amp_git_open(NULL, &l->git, err);
     if (rc == 0)
-        rc = store_find(l, &err);
-    if (rc == 0)
-        rc = amp_git_open(NULL, &l->git, &err);
-    if (rc == 0)
-        rc = land_run(l, argv[0], &err);
-    int status = rc < 0 ? amp_complain(&err) : rc ? AMP_OK : AMP_NO;
-    if (rc < 0 && l)
-        way_print(l, &err);
-    if (l) {
-        amp_git_close(l->git);
-        amp_store_close(l->store);
-        tasks_person_close(&l->person);
-        amp_task_release(&l->task);
-    }
+        rc = land_run(l, c->argv[0], err);
+    int status = rc < 0 ? amp_complain(err) : rc ? AMP_OK : AMP_NO;
+    if (rc < 0)
+        way_print(l, err);
+    amp_git_close(l->git);
+    amp_task_release(&l->task);
     free(l);
     return status;
 }
+
+const struct amp_verb land_verbs[] = {
+    {"land", "TASK|COMMIT", "merge approved work", tasks_land_opts, tasks_land, .check = land_check,
+     .opens = AMP_OPENS_FOUND | TASK_OPENS_PERSON, .act = "land work", .least = 1, .most = 1,
+     .usage = "land needs one TASK or COMMIT (task-dispatch list shows the tasks)",
+     .finds_state = true, .values = "task", .who = AMP_WHO_PERSON},
+    {0},
+};

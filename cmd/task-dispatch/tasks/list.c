@@ -13,7 +13,7 @@
 #include "cli/table.h"
 #include "cli/time.h"
 #include "flow/story/story.h"
-#include "tasks.h"
+#include "person.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
@@ -24,7 +24,7 @@ static const char *const states[] = {"new",     "incomplete", "dispatched", "in_
                                      "waiting", "locked",     "suspended",  "done",      "landed",
                                      "failed",  "terminated", NULL};
 
-const struct amp_opt tasks_list_opts[] = {
+static const struct amp_opt tasks_list_opts[] = {
     {'a', "all", AMP_OPT_FLAG, &all, NULL, "also tasks that have ended or landed"},
     {0, "open", AMP_OPT_FLAG, &open_only, NULL, "only tasks that have not ended"},
     {0, "waiting", AMP_OPT_FLAG, &waiting, NULL, "only tasks with an open question"},
@@ -296,10 +296,21 @@ static int list_print(struct listing *l, struct amp_error *err)
     return paths ? paths_print(l, err) : table_print(l, err);
 }
 
-int tasks_list(int argc, char **argv)
+static int tasks_check(struct amp_command *c, struct amp_error *err)
 {
-    struct listing l = {.now_ms = amp_now_ms()};
-    struct amp_error err;
+    (void)err;
+    if (open_only && (all || state_of))
+        amp_die_usage("--open excludes --all and --state-of");
+    for (size_t i = 0; c->state && states[i]; i++)
+        if (strcmp(states[i], c->state) == 0 && access(c->state, F_OK) != 0)
+            amp_die_usage("--state is the state directory; the tasks in a state: --state-of %s",
+                          states[i]);
+    return 0;
+}
+
+static int tasks_list(struct amp_command *c, struct amp_error *err)
+{
+    struct listing l = {.store = c->store, .now_ms = amp_now_ms()};
     bool landed = state_of && strcmp(state_of, "landed") == 0;
     const struct amp_brief_filter f = {.ended = all || state_of,
                                        .unlanded = !open_only,
@@ -307,36 +318,19 @@ int tasks_list(int argc, char **argv)
                                        .agent = agent,
                                        .question = waiting};
 
-    (void)argc, (void)argv;
-    if (open_only && (all || state_of))
-        amp_die_usage("--open excludes --all and --state-of");
-    for (size_t i = 0; task_state && states[i]; i++)
-        if (strcmp(states[i], task_state) == 0 && access(task_state, F_OK) != 0)
-            amp_die_usage("--state is the state directory; the tasks in a state: --state-of %s",
-                          states[i]);
-    int rc = tasks_look(&l.store, &err);
-    if (rc == 0)
-        rc = amp_brief_each(l.store, &f, brief_add, &l, &err);
+    int rc = amp_brief_each(l.store, &f, brief_add, &l, err);
     if (l.n)
         qsort(l.v, l.n, sizeof *l.v, compare_rows);
     if (rc == 0)
-        rc = list_print(&l, &err);
+        rc = list_print(&l, err);
     for (size_t i = 0; i < l.n; i++)
         free(l.v[i].texts);
     free(l.v);
-    amp_store_close(l.store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
 
-int tasks_look(struct amp_store **out, struct amp_error *err)
-{
-    const struct amp_store_options how = {
-        .lock_timeout_ms = task_lock_timeout, .look = true, .read_only = true};
-
-    if (!task_state || !*task_state)
-        amp_die_no_state();
-    if (access(task_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
-                        task_state);
-    return amp_store_open(task_state, &how, out, err);
-}
+const struct amp_verb list_verbs[] = {
+    {"list", "", "list the tasks", tasks_list_opts, tasks_list, .check = tasks_check,
+     .opens = AMP_OPENS_READ, .finds_state = true},
+    {0},
+};

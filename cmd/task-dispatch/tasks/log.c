@@ -11,9 +11,9 @@
 #include <amp/base/clock.h>
 #include <amp/base/pipe.h>
 
+#include "../verbs.h"
 #include "base/codes.h"
 #include "flow/story/story.h"
-#include "tasks.h"
 
 #define LOOK_MS        200  /* between two looks at the files */
 #define STATE_MS       1000 /* between two looks at the task */
@@ -21,7 +21,7 @@
 
 static bool follow;
 
-const struct amp_opt tasks_log_opts[] = {
+static const struct amp_opt tasks_log_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL,
      "print what is added, also of later attempts, until the task ends"},
     AMP_OPT_END,
@@ -136,25 +136,24 @@ static int attempts_read(struct reading *r, const struct amp_story *st, struct a
 }
 
 /* 1: the task has ended; 0: it has not. id: "" before the first look, which finds it by its name.
- */
-static int task_look(struct reading *r, const char *name, struct amp_error *err)
+ * The state is closed between the looks. */
+static int task_look(struct reading *r, struct amp_command *c, struct amp_error *err)
 {
-    struct amp_store *s = NULL;
     struct amp_task_status st = {0};
-    int rc = tasks_look(&s, err);
+    int rc = c->store ? 0 : amp_state_open(c, err);
 
     if (rc == 0 && !*r->id)
-        rc = amp_story_find(s, name, r->id, err);
+        rc = amp_story_find(c->store, c->argv[0], r->id, err);
     if (rc == 0)
-        rc = amp_task_status(s, amp_span_str(r->id), &st, err);
-    amp_store_close(s);
+        rc = amp_task_status(c->store, amp_span_str(r->id), &st, err);
+    amp_state_close(c);
     return rc < 0 ? -1 : st.terminal || !st.found;
 }
 
-static int log_follow(struct reading *r, const char *name, struct amp_error *err)
+static int log_follow(struct reading *r, struct amp_command *c, struct amp_error *err)
 {
     int64_t looked_ms = amp_mono_ms();
-    int ended = task_look(r, name, err);
+    int ended = task_look(r, c, err);
 
     while (ended >= 0) {
         AMP_STORY st = {0};
@@ -165,26 +164,29 @@ static int log_follow(struct reading *r, const char *name, struct amp_error *err
         amp_poll(NULL, 0, LOOK_MS, &amp_stop);
         if (amp_mono_ms() - looked_ms >= STATE_MS) {
             looked_ms = amp_mono_ms();
-            ended = task_look(r, name, err);
+            ended = task_look(r, c, err);
         }
     }
     return -1;
 }
 
-int tasks_log(int argc, char **argv)
+static int tasks_log(struct amp_command *c, struct amp_error *err)
 {
     struct reading r = {.of = {{.fd = -1, .rest = {.max = 2 * LINE_MAX_BYTES}},
                                {.fd = -1, .rest = {.max = 2 * LINE_MAX_BYTES}}},
                         .tty = isatty(STDOUT_FILENO)};
-    struct amp_error err, more;
+    struct amp_error more;
 
-    if (argc != 1)
-        amp_die_usage("log needs one task: log TASK (task-dispatch list shows them)");
-    amp_signals_install();
-    int rc = log_follow(&r, argv[0], &err);
+    int rc = log_follow(&r, c, err);
     if (rc == 0 && !*r.dir)
         amp_note("no agent has worked on %s", r.id);
-    if (attempt_end(&r, rc < 0 ? &more : &err) < 0)
-        rc = -1;
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return attempt_end(&r, rc < 0 ? &more : err) < 0 ? -1 : rc;
 }
+
+const struct amp_verb log_verbs[] = {
+    {"log", "TASK", "print the output of a task's agent", tasks_log_opts, tasks_log,
+     .opens = AMP_OPENS_READ, .signals = true, .least = 1, .most = 1,
+     .usage = "log needs one task: log TASK (task-dispatch list shows them)", .finds_state = true,
+     .values = "task"},
+    {0},
+};

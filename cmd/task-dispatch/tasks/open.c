@@ -7,10 +7,10 @@
 #include "base/codes.h"
 #include "flow/identity/person.h"
 #include "flow/story/story.h"
-#include "tasks.h"
+#include "person.h"
 #include "worktree/git/git.h"
 
-const struct amp_opt tasks_open_opts[] = {AMP_OPT_END};
+static const struct amp_opt tasks_open_opts[] = {AMP_OPT_END};
 
 struct opening {
     struct amp_task task;
@@ -89,37 +89,31 @@ static int path_find(struct opening *o, struct amp_error *err)
     return o->found ? 0 : worktree_make(o, err);
 }
 
-static int task_read(const char *name, struct amp_task *t, struct amp_error *err)
+static int tasks_open(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_store *s = NULL;
+    struct opening o = {0};
     char id[AMP_TASK_ID_MAX];
-    int rc = tasks_look(&s, err);
+    AMP_BUF struct amp_buf line = {.max = PATH_MAX + 2};
 
+    int rc = amp_story_find(c->store, c->argv[0], id, err);
     if (rc == 0)
-        rc = amp_story_find(s, name, id, err);
+        rc = amp_task_load(c->store, amp_span_str(id), &o.task, NULL, err);
+    amp_state_close(c);
     if (rc == 0)
-        rc = amp_task_load(s, amp_span_str(id), t, NULL, err);
-    amp_store_close(s);
+        rc = amp_git_open(NULL, &o.git, err);
+    if (rc == 0)
+        rc = path_find(&o, err);
+    if (rc == 0 && amp_buf_fmt(&line, err, "%s\n", o.path) == 0)
+        rc = amp_out(amp_buf_span(&line), err);
+    amp_git_close(o.git);
+    amp_task_release(&o.task);
     return rc;
 }
 
-int tasks_open(int argc, char **argv)
-{
-    struct opening o = {0};
-    struct amp_error err;
-    AMP_BUF struct amp_buf line = {0};
-
-    if (argc != 1)
-        amp_die_usage("open needs one task: open TASK (task-dispatch list shows them)");
-    amp_buf_init(&line, PATH_MAX + 2);
-    int rc = task_read(argv[0], &o.task, &err);
-    if (rc == 0)
-        rc = amp_git_open(NULL, &o.git, &err);
-    if (rc == 0)
-        rc = path_find(&o, &err);
-    if (rc == 0 && amp_buf_fmt(&line, &err, "%s\n", o.path) == 0)
-        rc = amp_out(amp_buf_span(&line), &err);
-    amp_git_close(o.git);
-    amp_task_release(&o.task);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
-}
+const struct amp_verb open_verbs[] = {
+    {"open", "TASK", "print the worktree of a task", tasks_open_opts, tasks_open,
+     .opens = AMP_OPENS_READ, .least = 1, .most = 1,
+     .usage = "open needs one task: open TASK (task-dispatch list shows them)", .finds_state = true,
+     .values = "task"},
+    {0},
+};

@@ -5,10 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
-
+#include "base/codes.h"
 #include "cli/config.h"
-#include "flow/identity/person.h"
 #include "hitl/operators/operators.h"
 
 const char *tasks_key;
@@ -47,13 +45,11 @@ static int operators_check(const struct tasks_person *p, const char *login, stru
     return rc;
 }
 
-int tasks_person_open(const char *act, struct tasks_person *p, struct amp_error *err)
+int tasks_person_open(struct tasks_person *p, struct amp_error *err)
 {
     struct amp_error why;
 
     *p = (struct tasks_person){.by = amp_known_by_name(AMP_KNOWN_BY_LOGIN)};
-    if (amp_flow_person_only(task_state, amp_cli_name(), environ, act, err) < 0)
-        return -1;
     const char *login = p->name = amp_cli_login("operator");
     snprintf(p->principal, sizeof p->principal, AMP_OPERATOR_ROLE "/%.100s", login);
     const struct amp_identity_tool who = {
@@ -70,6 +66,26 @@ int tasks_person_open(const char *act, struct tasks_person *p, struct amp_error 
     if (p->ids)
         key_read(p);
     return operators_check(p, login, err);
+}
+
+int tasks_verb_open(struct amp_command *c, struct amp_error *err)
+{
+    static struct tasks_person person;
+
+    if (c->opens & TASK_OPENS_PERSON) {
+        c->own = &person;
+        if (tasks_person_open(&person, err) < 0 &&
+            !(c->opens & TASK_OPENS_ANYONE && amp_code_is(err->code, not_operator)))
+            return -1;
+    }
+    return amp_state_open(c, err);
+}
+
+void tasks_verb_close(struct amp_command *c)
+{
+    if (c->own)
+        tasks_person_close(c->own);
+    amp_state_close(c);
 }
 
 void tasks_person_close(struct tasks_person *p)

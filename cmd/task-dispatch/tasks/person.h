@@ -18,10 +18,18 @@ struct tasks_person {
     char principal[AMP_PRINCIPAL_MAX], key[AMP_FINGERPRINT_MAX]; /* key: "" without --key */
     struct amp_identities *ids; /* NULL: identities are off, or the key is not available */
 };
-/* Finds who runs the verb; act says what it does ("cancel a task"). NOPERM permission_denied (an
- * agent), not_operator. Close p also after a failure. */
-int tasks_person_open(const char *act, struct tasks_person *p, struct amp_error *err);
+/* Finds who runs the verb. NOPERM not_operator. Close p also after a failure. */
+int tasks_person_open(struct tasks_person *p, struct amp_error *err);
 void tasks_person_close(struct tasks_person *p);
+
+/* What verbs need: the state directory, and the person who runs the verb, to which c->own points.
+ */
+enum {
+    TASK_OPENS_PERSON = AMP_OPENS_OWN,
+    TASK_OPENS_ANYONE = AMP_OPENS_OWN << 1 /* also a person who is no operator */
+};
+int tasks_verb_open(struct amp_command *c, struct amp_error *err);
+void tasks_verb_close(struct amp_command *c);
 
 /* A signature of the person over a text. */
 struct tasks_signature {

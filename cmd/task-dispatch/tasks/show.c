@@ -14,15 +14,15 @@
 #include "cli/page/page.h"
 #include "cli/time.h"
 #include "flow/story/story.h"
+#include "person.h"
 #include "protocol/compose/json.h"
-#include "tasks.h"
 
 #define TEXT_MAX  (64u << 20)
 #define FIELD_MAX 4000 /* bytes of one text that are shown without --full */
 
 static bool json, full, protocol;
 
-const struct amp_opt tasks_show_opts[] = {
+static const struct amp_opt tasks_show_opts[] = {
     {0, "full", AMP_OPT_FLAG, &full, NULL, "print long texts completely"},
     {'p', "protocol", AMP_OPT_FLAG, &protocol, NULL, "print the words of the protocol"},
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
@@ -539,20 +539,23 @@ static int story_show(struct showing *s, const char *name, struct amp_error *err
     return json ? json_show(s, err) : page_show(s, err);
 }
 
-int tasks_show(int argc, char **argv)
+static int tasks_show(struct amp_command *c, struct amp_error *err)
 {
     struct showing *s = calloc(1, sizeof *s);
-    struct amp_error err;
 
-    if (argc != 1)
-        amp_die_usage("show needs one task: show TASK (task-dispatch list shows them)");
-    int rc = s ? tasks_look(&s->store, &err) : amp_fail_memory(&err);
-    if (rc == 0)
-        rc = story_show(s, argv[0], &err);
-    if (s) {
-        amp_story_release(&s->st);
-        amp_store_close(s->store);
-    }
+    if (!s)
+        return amp_fail_memory(err);
+    s->store = c->store;
+    int rc = story_show(s, c->argv[0], err);
+    amp_story_release(&s->st);
     free(s);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb show_verbs[] = {
+    {"show", "TASK", "tell the story of a task", tasks_show_opts, tasks_show,
+     .opens = AMP_OPENS_READ, .least = 1, .most = 1,
+     .usage = "show needs one task: show TASK (task-dispatch list shows them)", .finds_state = true,
+     .values = "task"},
+    {0},
+};

@@ -97,7 +97,7 @@ static int statuses_print(struct amp_buf *b, const int *status, struct amp_error
 
 static bool has_groups(void)
 {
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
+    CLI_EACH_VERB (v, at)
         if (v->group)
             return true;
     return false;
@@ -108,7 +108,7 @@ static bool has_groups(void)
 static int verbs_print(struct amp_buf *b, const char *group, struct amp_error *err)
 {
     bool any = false, grouped = !group && has_groups();
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
+    CLI_EACH_VERB (v, at) {
         char left[160];
         if (!cli_verb_listed(v, group))
             continue;
@@ -135,14 +135,14 @@ int cli_help(const struct amp_verb *verb, const char *group, const struct cli_pa
             return -1;
     } else if (!group && has_groups()) {
         const char *name = cli_tool->name;
-        bool verbless = !cli_tool->verbs[0].name;
-        if ((verbless && usage_line(&b, &cli_tool->verbs[0], true, err)) ||
+        bool verbless = !cli_verbs[0]->name;
+        if ((verbless && usage_line(&b, cli_verbs[0], true, err)) ||
             amp_buf_fmt(&b, err, "%s %s VERB [OPTION...] [OPERAND...]\n",
                         verbless ? "      " : "usage:", name) < 0)
             return -1;
     } else {
         bool first = true;
-        for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
+        CLI_EACH_VERB (v, at) {
             if (group && !cli_verb_listed(v, group))
                 continue;
             if (usage_line(&b, v, first, err))
@@ -214,7 +214,9 @@ int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, str
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
     const char *group = NULL;
-    for (const struct amp_verb *v = cli_tool->verbs; v->run && !(verb && verb->name); v++) {
+    CLI_EACH_VERB (v, at) {
+        if (verb && verb->name)
+            break;
         group = v->group ? v->group : group;
         if ((v->name
                  ? amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\t%s\t%s\t%s\n", v->name, or_dash(v->args),

@@ -32,6 +32,15 @@ static int usage_complain(const struct amp_error *err)
 }
 
 const struct amp_tool *cli_tool;
+const struct amp_verb *cli_verbs[CLI_MAX_VERBS + 1];
+
+static void verbs_gather(void)
+{
+    size_t n = 0;
+    for (const struct amp_verb *const *table = cli_tool->verbs; *table; table++)
+        for (const struct amp_verb *v = *table; (v->run || v->old) && n < CLI_MAX_VERBS; v++)
+            cli_verbs[n++] = v;
+}
 
 /* Carries out --help and the like; -1 without such an option. */
 static int standard_run(const struct amp_verb *verb, const char *group, const struct cli_parse *p)
@@ -87,12 +96,44 @@ int amp_cli_state(const char *state_dir, struct amp_error *err)
     return patterns_set(err);
 }
 
+static int verb_run(const struct amp_verb *verb, const struct cli_parse *p, int argc, char **argv)
+{
+    struct amp_error err = {0};
+    struct amp_command c = {.verb = verb,
+                            .argc = argc,
+                            .argv = argv,
+                            .opens = verb->opens,
+                            .act = verb->act,
+                            .state = cli_text_of(p, "state")};
+    const struct amp_opt *wait = cli_opt_at(p, cli_opt_find(p, 0, AMP_SPAN("lock-timeout")));
+    if (verb->old)
+        return verb->old(argc, argv);
+    if (wait)
+        c.lock_timeout_ms = *(const int64_t *)wait->dest;
+    if (argc < verb->least || (verb->most && argc > verb->most))
+        amp_die_usage("%s", verb->usage);
+    if (verb->signals)
+        amp_signals_install();
+    int rc = c.act ? cli_tool->refuse(&c, &err) : 0;
+    if (rc == 0 && verb->check)
+        rc = verb->check(&c, &err);
+    if (rc == 0 && c.act && c.act != verb->act)
+        rc = cli_tool->refuse(&c, &err);
+    if (rc == 0 && cli_tool->open)
+        rc = cli_tool->open(&c, &err);
+    if (rc == 0)
+        rc = verb->run(&c, &err);
+    if (cli_tool->close)
+        cli_tool->close(&c);
+    return rc < 0 ? amp_complain(&err) : rc;
+}
+
 static int tool_run(char **args)
 {
     struct amp_error err;
     const struct amp_tool *tool = cli_tool;
     /* "TOOL help VERB" is "TOOL VERB --help". */
-    bool help = args[0] && strcmp(args[0], "help") == 0 && tool->verbs[0].run && tool->verbs[1].run;
+    bool help = args[0] && strcmp(args[0], "help") == 0 && cli_verbs[0] && cli_verbs[1];
     args += help;
     struct cli_command c = cli_find_verb(args);
     const struct amp_verb *verb = c.verb;
@@ -127,12 +168,13 @@ static int tool_run(char **args)
     char **operands = none;
     if (p.operands.n)
         memcpy(&operands, &p.operands.v, sizeof operands);
-    return verb->run(p.operands.n, operands);
+    return verb_run(verb, &p, p.operands.n, operands);
 }
 
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
 {
     cli_tool = tool;
+    verbs_gather();
     cli_summary_start();
     take_standard_fds();
     signal(SIGPIPE, SIG_IGN);

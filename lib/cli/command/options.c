@@ -318,7 +318,7 @@ static int set_from_config(void *arg, const char *text, struct amp_error *err)
     return opt_set(o, text, FROM_CONFIG, err);
 }
 
-static const char *text_of(const struct cli_parse *p, const char *name)
+const char *cli_text_of(const struct cli_parse *p, const char *name)
 {
     const struct amp_opt *o = cli_opt_at(p, cli_opt_find(p, 0, amp_span_str(name)));
     return o ? *(const char **)o->dest : NULL;
@@ -328,8 +328,8 @@ int cli_settings(const struct cli_parse *p, struct amp_error *err)
 {
     struct amp_error why;
     for (const struct amp_setting *s = cli_tool->settings; s && s->key; s++)
-        if (amp_config_values(text_of(p, "config"), text_of(p, "state"), s->key, s->set, NULL,
-                              &why))
+        if (amp_config_values(cli_text_of(p, "config"), cli_text_of(p, "state"), s->key, s->set,
+                              NULL, &why))
             return why.status == AMP_USAGE
                        ? amp_fail_text(err, AMP_CONFIG, why.code, "%s in amp.json: %s", s->key,
                                        why.what)
@@ -365,8 +365,8 @@ int cli_parse_rest(struct cli_parse *p, bool finds_state, struct amp_error *err)
     for (int i = 0; (o = cli_opt_at(p, i)); i++) {
         struct config_arg arg = {p, i};
         if (o->config && !p->seen[i] &&
-            amp_config_values(text_of(p, "config"), text_of(p, "state"), o->config, set_from_config,
-                              &arg, err))
+            amp_config_values(cli_text_of(p, "config"), cli_text_of(p, "state"), o->config,
+                              set_from_config, &arg, err))
             return -1;
     }
     return 0;

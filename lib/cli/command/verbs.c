@@ -19,7 +19,7 @@ static int verb_matches(const char *name, char **args)
 
 static void command_match(struct cli_command *c)
 {
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
+    CLI_EACH_VERB (v, at) {
         int w = v->name ? verb_matches(v->name, c->at) : 0;
         if (w > c->words) {
             c->words = w;
@@ -31,7 +31,7 @@ static void command_match(struct cli_command *c)
 struct cli_command cli_find_verb(char **args)
 {
     struct cli_command c = {0};
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
+    CLI_EACH_VERB (v, at)
         if (!v->name)
             c.verb = v;
     /* Only options of the tool may precede a verb; others belong to the verbless form. */
@@ -72,7 +72,7 @@ const char *cli_verb_group(const struct cli_command *c)
 {
     if (!c->at || c->words > 0 || takes_operands(c->verb))
         return NULL;
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
+    CLI_EACH_VERB (v, at)
         if (in_group(v, c->at[0]))
             return c->at[0];
     return NULL;
@@ -84,11 +84,12 @@ bool cli_verb_listed(const struct amp_verb *v, const char *group)
 }
 
 /* Whether the verb before it has the same first word. */
-static bool is_of_group(const struct amp_verb *v)
+static bool is_of_group(const struct amp_verb *const *at)
 {
-    size_t n = strcspn(v->name, " ");
-    return v > cli_tool->verbs && v[-1].name && strncmp(v[-1].name, v->name, n) == 0 &&
-           (v[-1].name[n] == ' ' || v[-1].name[n] == '\0');
+    const char *name = (*at)->name;
+    size_t n = strcspn(name, " ");
+    return at > cli_verbs && at[-1]->name && strncmp(at[-1]->name, name, n) == 0 &&
+           (at[-1]->name[n] == ' ' || at[-1]->name[n] == '\0');
 }
 
 enum { VERBS_MOST = 350 };
@@ -101,8 +102,8 @@ static void list_verbs(const char *group, char *out, size_t size)
     for (int heads = 0; heads < 2 && n > VERBS_MOST; heads++) {
         n = 0;
         out[0] = '\0';
-        for (const struct amp_verb *v = cli_tool->verbs; v->run; v++) {
-            if (!cli_verb_listed(v, group) || n >= size || (heads && is_of_group(v)))
+        CLI_EACH_VERB (v, at) {
+            if (!cli_verb_listed(v, group) || n >= size || (heads && is_of_group(at)))
                 continue;
             const char *name = v->name + (group ? strlen(group) + 1 : 0);
             n += (size_t)snprintf(out + n, size - n, "%s%.*s", n ? ", " : "",
@@ -225,20 +226,20 @@ static const char *word_guess(const char *word)
 static void guess_verb(const char *text, struct amp_nearest *near)
 {
     amp_nearest_init(near, amp_span_str(text));
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
+    CLI_EACH_VERB (v, at)
         if (v->name) {
             amp_nearest_try(near, amp_span_str(v->name));
             amp_nearest_try(near, (struct amp_span){v->name, strcspn(v->name, " ")});
         }
     size_t n = strlen(text);
-    for (const struct amp_verb *v = cli_tool->verbs; v->run && !near->word[0]; v++)
-        if (v->name && n >= 3 && strncmp(v->name, text, n) == 0)
+    CLI_EACH_VERB (v, at)
+        if (!near->word[0] && v->name && n >= 3 && strncmp(v->name, text, n) == 0)
             amp_span_copy(amp_span_str(v->name), near->word, sizeof near->word);
 }
 
 static bool has_verbs(void)
 {
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
+    CLI_EACH_VERB (v, at)
         if (v->name)
             return true;
     return false;
@@ -318,7 +319,7 @@ int cli_check_operands(const struct amp_verb *verb, const struct amp_list *opera
 static const struct amp_verb *other_owner(struct amp_span name)
 {
     const struct amp_verb *found = NULL;
-    for (const struct amp_verb *v = cli_tool->verbs; v->run; v++)
+    CLI_EACH_VERB (v, at)
         for (const struct amp_opt *o = v->opts; o && (o->name || o->letter); o++)
             if (o->name && amp_span_is(name, o->name) && (!found || !found->name))
                 found = v;
