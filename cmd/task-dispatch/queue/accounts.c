@@ -27,9 +27,9 @@ static const struct amp_column columns[] = {
     COLUMN(CSTR, "agent", "AGENT", agent),
 };
 
-static int account_print(void *ctx, const struct amp_account *a, struct amp_error *err)
+static int account_print(void *ctx, const void *rec, struct amp_error *err)
 {
-    return amp_listing_row(ctx, a, err);
+    return amp_listing_row(ctx, rec, err);
 }
 
 static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *err)

@@ -55,20 +55,24 @@ struct status {
 
 /* ---- sections ---- */
 
-#define SECTION(t, name, columns)                                                                  \
-    section_begin(t, name, columns, sizeof(columns) / sizeof *(columns))
-
-static void section_begin(struct status *t, const char *name, const struct amp_column *columns,
-                          unsigned n)
-{
-    amp_listing_init(&t->list, columns, n, json, t->now_ms);
-    if (json)
-        amp_listing_open(&t->list, &t->w, name);
-}
+struct section {
+    const char *name;
+    const struct amp_column *columns;
+    unsigned n;
+    int (*print)(struct status *t); /* the rows */
+};
+#define SECTION(name, columns, print)                                                              \
+    {                                                                                              \
+        name, columns, sizeof(columns) / sizeof *(columns), print                                  \
+    }
 
 /* Empty sections are not printed; an empty line is between two. */
-static int section_end(struct status *t, int rc)
+static int section_print(struct status *t, const struct section *s)
 {
+    amp_listing_init(&t->list, s->columns, s->n, json, t->now_ms);
+    if (json)
+        amp_listing_open(&t->list, &t->w, s->name);
+    int rc = s->print(t);
     if (rc == 0 && !json && t->list.rows && t->any)
         rc = amp_out(AMP_SPAN("\n"), t->err);
     t->any |= t->list.rows > 0;
@@ -76,6 +80,12 @@ static int section_end(struct status *t, int rc)
         rc = amp_listing_end(&t->list, t->err);
     amp_listing_release(&t->list);
     return rc;
+}
+
+/* A record that is a row. */
+static int row_print(void *ctx, const void *rec, struct amp_error *err)
+{
+    return amp_listing_row(&((struct status *)ctx)->list, rec, err);
 }
 
 /* ---- jobs ---- */
@@ -114,26 +124,19 @@ static int64_t held_count(const struct status *t, const char *worker)
     return n;
 }
 
-static int parked_print(void *ctx, const void *rec, struct amp_error *err)
-{
-    return amp_listing_row(&((struct status *)ctx)->list, rec, err);
-}
+static const struct amp_column parked_columns[] = {
+    AMP_COLUMN_EVER(ID, struct amp_queue_job, "job", "PARKED", id),
+    AMP_COLUMN_EVER(TEXT, struct amp_queue_job, "type", "TYPE", type),
+    AMP_COLUMN(TEXT, struct amp_queue_job, "task", "TASK", task),
+    AMP_COLUMN(LEFT, struct amp_queue_job, "until", "FOR", until_ms),
+    AMP_COLUMN(TEXT, struct amp_queue_job, "code", "CODE", code),
+    AMP_COLUMN(TEXT, struct amp_queue_job, "reason", "WHY", reason),
+};
 
-static int parked_section(struct status *t)
+static int parked_print(struct status *t)
 {
-    static const struct amp_column columns[] = {
-        AMP_COLUMN_EVER(ID, struct amp_queue_job, "job", "PARKED", id),
-        AMP_COLUMN_EVER(TEXT, struct amp_queue_job, "type", "TYPE", type),
-        AMP_COLUMN(TEXT, struct amp_queue_job, "task", "TASK", task),
-        AMP_COLUMN(LEFT, struct amp_queue_job, "until", "FOR", until_ms),
-        AMP_COLUMN(TEXT, struct amp_queue_job, "code", "CODE", code),
-        AMP_COLUMN(TEXT, struct amp_queue_job, "reason", "WHY", reason),
-    };
-
-    SECTION(t, "parked", columns);
-    return section_end(t, amp_subject_each(&amp_queue_subject, t->desk.store,
-                                           amp_queue_fsm.states[AMP_QUEUE_PARKED].name,
-                                           parked_print, t, t->err));
+    return amp_subject_each(&amp_queue_subject, t->desk.store,
+                            amp_queue_fsm.states[AMP_QUEUE_PARKED].name, row_print, t, t->err);
 }
 
 /* ---- types ---- */
@@ -173,20 +176,14 @@ static int types_print(struct status *t)
     return 0;
 }
 
-static int types_section(struct status *t)
-{
-    static const struct amp_column columns[] = {
-        AMP_COLUMN_EVER(TEXT, struct type_row, "type", "TYPE", type),
-        AMP_COLUMN_EVER(INT, struct type_row, "places", "PLACES", places),
-        AMP_COLUMN_EVER(INT, struct type_row, "running", "RUNNING", running),
-        AMP_COLUMN_EVER(INT, struct type_row, "waiting", "WAITING", waiting),
-        AMP_COLUMN_EVER(INT, struct type_row, "parked", "PARKED", parked),
-        AMP_COLUMN_EVER(INT, struct type_row, "agents", "AGENTS", agents),
-    };
-
-    SECTION(t, "types", columns);
-    return section_end(t, types_print(t));
-}
+static const struct amp_column types_columns[] = {
+    AMP_COLUMN_EVER(TEXT, struct type_row, "type", "TYPE", type),
+    AMP_COLUMN_EVER(INT, struct type_row, "places", "PLACES", places),
+    AMP_COLUMN_EVER(INT, struct type_row, "running", "RUNNING", running),
+    AMP_COLUMN_EVER(INT, struct type_row, "waiting", "WAITING", waiting),
+    AMP_COLUMN_EVER(INT, struct type_row, "parked", "PARKED", parked),
+    AMP_COLUMN_EVER(INT, struct type_row, "agents", "AGENTS", agents),
+};
 
 /* ---- workers ---- */
 
@@ -233,22 +230,20 @@ static int worker_print(void *ctx, const void *rec, struct amp_error *err)
     return amp_listing_row(&t->list, &row, err);
 }
 
-static int workers_section(struct status *t)
-{
-    static const struct amp_column columns[] = {
-        AMP_COLUMN_EVER(CSTR, struct worker_row, "worker", "WORKER", worker),
-        AMP_COLUMN_EVER(CSTR, struct worker_row, "state", "STATE", state),
-        AMP_COLUMN_EVER(INT, struct worker_row, "pid", "PID", pid),
-        AMP_COLUMN_EVER(CSTR, struct worker_row, "types", "TYPES", types),
-        AMP_COLUMN_EVER(INT, struct worker_row, "jobs", "JOBS", jobs),
-        AMP_COLUMN(AGE, struct worker_row, "heartbeat", "HEARTBEAT", beat_ms),
-        AMP_COLUMN(INT, struct worker_row, "lost_in_ms", NULL, left_ms),
-        AMP_COLUMN(AGE, struct worker_row, "since", "FOR", since_ms),
-    };
+static const struct amp_column workers_columns[] = {
+    AMP_COLUMN_EVER(CSTR, struct worker_row, "worker", "WORKER", worker),
+    AMP_COLUMN_EVER(CSTR, struct worker_row, "state", "STATE", state),
+    AMP_COLUMN_EVER(INT, struct worker_row, "pid", "PID", pid),
+    AMP_COLUMN_EVER(CSTR, struct worker_row, "types", "TYPES", types),
+    AMP_COLUMN_EVER(INT, struct worker_row, "jobs", "JOBS", jobs),
+    AMP_COLUMN(AGE, struct worker_row, "heartbeat", "HEARTBEAT", beat_ms),
+    AMP_COLUMN(INT, struct worker_row, "lost_in_ms", NULL, left_ms),
+    AMP_COLUMN(AGE, struct worker_row, "since", "FOR", since_ms),
+};
 
-    SECTION(t, "workers", columns);
-    return section_end(
-        t, amp_subject_each(&amp_pool_subject, t->desk.store, NULL, worker_print, t, t->err));
+static int workers_print(struct status *t)
+{
+    return amp_subject_each(&amp_pool_subject, t->desk.store, NULL, worker_print, t, t->err);
 }
 
 /* ---- agents ---- */
@@ -338,27 +333,26 @@ static int agent_print(void *ctx, struct amp_span name, const struct amp_agent_r
     return rc;
 }
 
-static int agents_section(struct status *t)
-{
-    static const struct amp_column columns[] = {
-        AMP_COLUMN_EVER(TEXT, struct agent_row, "agent", "AGENT", name),
-        AMP_COLUMN_EVER(CSTR, struct agent_row, "state", NULL, state),
-        AMP_COLUMN(CSTR, struct agent_row, NULL, "STATE", shown),
-        AMP_COLUMN(CSTR, struct agent_row, "role", NULL, role),
-        AMP_COLUMN(TEXT, struct agent_row, "task", "TASK", task),
-        AMP_COLUMN(ID, struct agent_row, "job", "JOB", job),
-        AMP_COLUMN(CSTR, struct agent_row, "worker", NULL, worker),
-        AMP_COLUMN(AGE, struct agent_row, "since", "FOR", since_ms),
-        AMP_COLUMN(TEXT, struct agent_row, "branch", "BRANCH", branch),
-        AMP_COLUMN_EVER(FLAG, struct agent_row, "suspended", NULL, suspended),
-        AMP_COLUMN(FLAG, struct agent_row, "lost", NULL, lost),
-        AMP_COLUMN(CSTR, struct agent_row, "code", NULL, code),
-        AMP_COLUMN(TIME, struct agent_row, "limit", NULL, limit_ms),
-        AMP_COLUMN(TIME, struct agent_row, "seen", NULL, seen_ms),
-    };
+static const struct amp_column agents_columns[] = {
+    AMP_COLUMN_EVER(TEXT, struct agent_row, "agent", "AGENT", name),
+    AMP_COLUMN_EVER(CSTR, struct agent_row, "state", NULL, state),
+    AMP_COLUMN(CSTR, struct agent_row, NULL, "STATE", shown),
+    AMP_COLUMN(CSTR, struct agent_row, "role", NULL, role),
+    AMP_COLUMN(TEXT, struct agent_row, "task", "TASK", task),
+    AMP_COLUMN(ID, struct agent_row, "job", "JOB", job),
+    AMP_COLUMN(CSTR, struct agent_row, "worker", NULL, worker),
+    AMP_COLUMN(AGE, struct agent_row, "since", "FOR", since_ms),
+    AMP_COLUMN(TEXT, struct agent_row, "branch", "BRANCH", branch),
+    AMP_COLUMN_EVER(FLAG, struct agent_row, "suspended", NULL, suspended),
+    AMP_COLUMN(FLAG, struct agent_row, "lost", NULL, lost),
+    AMP_COLUMN(CSTR, struct agent_row, "code", NULL, code),
+    AMP_COLUMN(TIME, struct agent_row, "limit", NULL, limit_ms),
+    AMP_COLUMN(TIME, struct agent_row, "seen", NULL, seen_ms),
+};
 
-    SECTION(t, "agents", columns);
-    return section_end(t, amp_agent_records(t->desk.store, agent_print, t, t->err));
+static int agents_print(struct status *t)
+{
+    return amp_agent_records(t->desk.store, agent_print, t, t->err);
 }
 
 /* ---- budgets ---- */
@@ -420,40 +414,28 @@ static int budgets_print(struct status *t)
     return 0;
 }
 
-static int budgets_section(struct status *t)
-{
-    static const struct amp_column columns[] = {
-        AMP_COLUMN_EVER(CSTR, struct budget_row, "budget", "BUDGET", of),
-        AMP_COLUMN(CSTR, struct budget_row, "name", "OF", name),
-        AMP_COLUMN_EVER(CSTR, struct budget_row, "state", "STATE", state),
-        AMP_COLUMN_EVER(COST, struct budget_row, "cost_micros", "USD", micros),
-        AMP_COLUMN(COST, struct budget_row, "cost_limit_micros", "LIMIT", micros_limit),
-        AMP_COLUMN_EVER(INT, struct budget_row, "tokens", "TOKENS", tokens),
-        AMP_COLUMN(INT, struct budget_row, "tokens_limit", "LIMIT", tokens_limit),
-    };
-
-    SECTION(t, "budgets", columns);
-    return section_end(t, budgets_print(t));
-}
+static const struct amp_column budgets_columns[] = {
+    AMP_COLUMN_EVER(CSTR, struct budget_row, "budget", "BUDGET", of),
+    AMP_COLUMN(CSTR, struct budget_row, "name", "OF", name),
+    AMP_COLUMN_EVER(CSTR, struct budget_row, "state", "STATE", state),
+    AMP_COLUMN_EVER(COST, struct budget_row, "cost_micros", "USD", micros),
+    AMP_COLUMN(COST, struct budget_row, "cost_limit_micros", "LIMIT", micros_limit),
+    AMP_COLUMN_EVER(INT, struct budget_row, "tokens", "TOKENS", tokens),
+    AMP_COLUMN(INT, struct budget_row, "tokens_limit", "LIMIT", tokens_limit),
+};
 
 /* ---- usage limits ---- */
 
-static int limit_print(void *ctx, const struct amp_account *a, struct amp_error *err)
-{
-    return amp_listing_row(&((struct status *)ctx)->list, a, err);
-}
+static const struct amp_column limits_columns[] = {
+    AMP_COLUMN_EVER(CSTR, struct amp_account, "account", "USAGE LIMIT", name),
+    AMP_COLUMN(CSTR, struct amp_account, "agent", "REPORTED BY", agent),
+    AMP_COLUMN(AGE, struct amp_account, "since", "FOR", since_ms),
+    AMP_COLUMN(LEFT, struct amp_account, "until", "LEFT", until_ms),
+};
 
-static int limits_section(struct status *t)
+static int limits_print(struct status *t)
 {
-    static const struct amp_column columns[] = {
-        AMP_COLUMN_EVER(CSTR, struct amp_account, "account", "USAGE LIMIT", name),
-        AMP_COLUMN(CSTR, struct amp_account, "agent", "REPORTED BY", agent),
-        AMP_COLUMN(AGE, struct amp_account, "since", "FOR", since_ms),
-        AMP_COLUMN(LEFT, struct amp_account, "until", "LEFT", until_ms),
-    };
-
-    SECTION(t, "limits", columns);
-    return section_end(t, amp_accounts_each(t->desk.store, t->now_ms, limit_print, t, t->err));
+    return amp_accounts_each(t->desk.store, t->now_ms, row_print, t, t->err);
 }
 
 /* ---- questions ---- */
@@ -465,34 +447,43 @@ static int question_print(void *ctx, const struct amp_question *q)
     return amp_listing_row(&t->list, q, t->err);
 }
 
-static int questions_section(struct status *t)
+static const struct amp_column questions_columns[] = {
+    AMP_COLUMN_EVER(CHARS, struct amp_question, "question", NULL, key),
+    AMP_COLUMN_EVER(CHARS, struct amp_question, "name", "QUESTION", name),
+    AMP_COLUMN_EVER(CHARS, struct amp_question, "reason", "REASON", reason),
+    AMP_COLUMN(CHARS, struct amp_question, "severity", "SEVERITY", severity),
+    AMP_COLUMN(CHARS, struct amp_question, "task", NULL, about.task),
+    AMP_COLUMN(AGE, struct amp_question, "since", "FOR", arrived_ms),
+    AMP_COLUMN(LEFT, struct amp_question, "deadline", "LEFT", deadline_ms),
+};
+
+static int questions_print(struct status *t)
 {
-    static const struct amp_column columns[] = {
-        AMP_COLUMN_EVER(CHARS, struct amp_question, "question", NULL, key),
-        AMP_COLUMN_EVER(CHARS, struct amp_question, "name", "QUESTION", name),
-        AMP_COLUMN_EVER(CHARS, struct amp_question, "reason", "REASON", reason),
-        AMP_COLUMN(CHARS, struct amp_question, "severity", "SEVERITY", severity),
-        AMP_COLUMN(CHARS, struct amp_question, "task", NULL, about.task),
-        AMP_COLUMN(AGE, struct amp_question, "since", "FOR", arrived_ms),
-        AMP_COLUMN(LEFT, struct amp_question, "deadline", "LEFT", deadline_ms),
-    };
     bool dirty = false;
     struct amp_hitl h = {
         .store = t->desk.store, .actor = amp_cli_name(), .dirty = &dirty, .note = amp_note};
 
-    SECTION(t, "questions", columns);
-    return section_end(t, amp_question_each(&h, question_print, t, t->err));
+    return amp_question_each(&h, question_print, t, t->err);
 }
 
 /* ---- the verb ---- */
 
 static int sections_print(struct status *t)
 {
-    return types_section(t) < 0 || workers_section(t) < 0 || agents_section(t) < 0 ||
-                   parked_section(t) < 0 || limits_section(t) < 0 || budgets_section(t) < 0 ||
-                   questions_section(t) < 0
-               ? -1
-               : 0;
+    static const struct section sections[] = {
+        SECTION("types", types_columns, types_print),
+        SECTION("workers", workers_columns, workers_print),
+        SECTION("agents", agents_columns, agents_print),
+        SECTION("parked", parked_columns, parked_print),
+        SECTION("limits", limits_columns, limits_print),
+        SECTION("budgets", budgets_columns, budgets_print),
+        SECTION("questions", questions_columns, questions_print),
+    };
+
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (section_print(t, &sections[i]) < 0)
+            return -1;
+    return 0;
 }
 
 static int status_print(struct status *t)

@@ -137,7 +137,7 @@ int amp_account_until(struct amp_store *s, struct amp_span name, int64_t now_ms,
 }
 
 struct limited {
-    amp_account_fn fn;
+    amp_subject_each_fn fn;
     void *ctx;
     int64_t now_ms;
 };
@@ -150,7 +150,7 @@ static int limited_visit(void *ctx, const void *rec, struct amp_error *err)
     return a->until_ms > l->now_ms ? l->fn(l->ctx, a, err) : 0;
 }
 
-int amp_accounts_each(struct amp_store *s, int64_t now_ms, amp_account_fn fn, void *ctx,
+int amp_accounts_each(struct amp_store *s, int64_t now_ms, amp_subject_each_fn fn, void *ctx,
                       struct amp_error *err)
 {
     struct limited l = {fn, ctx, now_ms};
@@ -158,8 +158,9 @@ int amp_accounts_each(struct amp_store *s, int64_t now_ms, amp_account_fn fn, vo
     return amp_subject_each(&accounts, s, NULL, limited_visit, &l, err);
 }
 
-static int account_add(void *ctx, const struct amp_account *a, struct amp_error *err)
+static int account_add(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_account *a = rec;
     struct amp_accounts *all = ctx;
 
     (void)err;

@@ -30,9 +30,8 @@ int amp_account_lift(struct amp_store *s, const struct amp_queue_settings *set, 
 /* *until_ms: the end of the account's limit; 0: it has none. */
 int amp_account_until(struct amp_store *s, struct amp_span name, int64_t now_ms, int64_t *until_ms,
                       struct amp_error *err);
-/* Calls fn for each account that has a limit; fn returns 0, 1 (stop) or -1. */
-typedef int (*amp_account_fn)(void *ctx, const struct amp_account *a, struct amp_error *err);
-int amp_accounts_each(struct amp_store *s, int64_t now_ms, amp_account_fn fn, void *ctx,
+/* Calls fn for each account that has a limit (struct amp_account). */
+int amp_accounts_each(struct amp_store *s, int64_t now_ms, amp_subject_each_fn fn, void *ctx,
                       struct amp_error *err);
 
 /* The limits that one process knows, for `closed` of an order (queue/order.h). */
