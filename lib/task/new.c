@@ -78,12 +78,21 @@ static int check_branch(const json_t *task, const struct amp_new_options *opt,
 {
     const char *branch = amp_json_str(task, "branch");
     if (!*branch)
-        return fail_at(at, "/branch", "a branch is required", err);
+        return fail_at(at, "/branch", "expected the name of a branch", err);
     if (!amp_branch_is_protected(amp_span_str(branch), opt->protected_))
         return 0;
     amp_fail(err, AMP_NOPERM, branch_violation,
              "\"%s\" is a protected branch: use another one, such as fix/NAME", branch);
     return at_member(at, "/branch");
+}
+
+/* Gives the task a branch of its own, named by its id. */
+static int branch_give(json_t *task, const char *id, const struct amp_new_options *opt,
+                       struct amp_new_fault *at, struct amp_error *err)
+{
+    return json_object_set_new(task, "branch", json_sprintf("task/%s", id)) < 0
+               ? amp_fail_memory(err)
+               : check_branch(task, opt, at, err);
 }
 
 /* Without this check a dispatch with a wrong base fails at its first attempt. */
@@ -300,12 +309,11 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
     if (!*amp_json_str(task, "description"))
         return fail_at(at, "/description", "a description is required", err);
     const json_t *criteria = json_object_get(task, "acceptance_criteria");
-    if (!criteria || (json_is_array(criteria) && json_array_size(criteria) == 0)) {
-        amp_fail(err, AMP_DATAERR, empty_acceptance_criteria,
-                 "at least one acceptance criterion is required");
-        return at_member(at, "/acceptance_criteria");
-    }
-    if (real_repo(task, at, err) < 0 || check_branch(task, opt, at, err) < 0 ||
+    bool own_branch = !json_object_get(task, "branch");
+    if ((!criteria || (json_is_array(criteria) && json_array_size(criteria) == 0)) &&
+        json_object_set_new(task, "acceptance_criteria", json_pack("[s]", AMP_NEW_CRITERION)) < 0)
+        return amp_fail_memory(err);
+    if (real_repo(task, at, err) < 0 || (!own_branch && check_branch(task, opt, at, err) < 0) ||
         check_base(task, opt, at, err) < 0)
         return -1;
     if (json_object_get(task, "task_id") && !*given)
@@ -316,7 +324,8 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
         return fail_at(at, "/task_id", "too long: expected the form T-YYYY-NNN", err);
     if (!*id) {
         /* Checked with a placeholder id first, so that a refused task uses no id. */
-        if (dispatch_compose(NULL, task, "T-2000-001", opt, out, at, err) < 0)
+        if ((own_branch && branch_give(task, "T-2000-001", opt, at, err) < 0) ||
+            dispatch_compose(NULL, task, "T-2000-001", opt, out, at, err) < 0)
             return -1;
         out->len = begin;
         if (amp_task_new_id(s, opt->now_ms, id, err) < 0)
@@ -324,5 +333,7 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
         if (json_object_set_new(task, "task_id", json_string(id)) < 0)
             return amp_fail_memory(err);
     }
-    return dispatch_compose(s, task, id, opt, out, at, err);
+    return own_branch && branch_give(task, id, opt, at, err) < 0
+               ? -1
+               : dispatch_compose(s, task, id, opt, out, at, err);
 }

@@ -35,12 +35,14 @@ struct amp_new_options {
     int (*find_commit)(void *ctx, const char *repo, const char *rev, struct amp_error *err);
     void *ctx;
 };
+/* The criterion of a task without any. */
+#define AMP_NEW_CRITERION "the reviewer approves"
 /* Completes `task` and appends its message to out as one line. repo becomes the absolute path of a
- * git repository (DATAERR repo_not_git). The branch must not be protected (NOPERM
- * branch_violation), the base must be a commit (DATAERR bad_base). Subtasks get ids; a task without
- * any gets one with its description. Without a store, task_id is required. With a store, a missing
- * id is allocated after all checks, and the message is recorded in the ledger and synced. *at is
- * filled when the task is refused. */
+ * git repository (DATAERR repo_not_git). Without a branch it is task/ID. The branch must not be
+ * protected (NOPERM branch_violation), the base must be a commit (DATAERR bad_base). Subtasks get
+ * ids; a task without any gets one with its description. Without a store, task_id is required. With
+ * a store, a missing id is allocated after all checks, and the message is recorded in the ledger
+ * and synced. *at is filled when the task is refused. */
 int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_options *opt,
                     struct amp_buf *out, struct amp_new_fault *at, struct amp_error *err);
 

@@ -185,6 +185,7 @@ static const struct amp_rec_field task_fields[] = {
     TASK(STRING, "base", base),
     AMP_REC_ENUM(struct amp_task, "risk_level", risk, &amp_task_risk_words),
     DOCUMENT("acceptance_criteria", criteria, &list_ops),
+    DOCUMENT("commands", commands, &list_ops),
     DOCUMENT("forbidden_actions", forbidden, &list_ops),
     DOCUMENT("tech_constraints", constraints, &object_ops),
     TASK(STRING, "source_ref", source_ref),

@@ -55,9 +55,10 @@ struct amp_task {
     char *id, *description, *repo, *branch, *base;
     enum amp_risk risk;
     json_t *criteria, *forbidden, *constraints; /* list, list, object */
-    char *source_ref;                           /* the admin's dispatch */
-    char *first_dispatch;                       /* the coordinator's first dispatch */
-    char *last_ref;                             /* the last successful message */
+    json_t *commands;     /* criteria that a person gave as commands: only these may run */
+    char *source_ref;     /* the admin's dispatch */
+    char *first_dispatch; /* the coordinator's first dispatch */
+    char *last_ref;       /* the last successful message */
     struct amp_task_part *parts;
     size_t n_parts;
     int64_t reject_count;
@@ -79,6 +80,9 @@ struct amp_task {
 #define AMP_TASK_KIND "task" /* of the records in the store */
 /* The beginning of the blocker of an attempt that ended without an answer. */
 #define AMP_TASK_UNFINISHED "The agent did not finish: "
+
+/* The beginning of a criterion that is a command. */
+#define AMP_TASK_COMMAND "$ "
 
 /* The words of `state` of a subtask, and of `risk`. */
 extern const struct amp_rec_words amp_task_qa_words, amp_task_risk_words;

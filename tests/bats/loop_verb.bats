@@ -256,6 +256,12 @@ started() {
   done
 }
 
+@test "a line on standard input is a task" {
+  run -0 --separate-stderr task-dispatch loop -x ../executor -y true --verdict-by-exit - <<<"Fix the parser"
+  [[ $stderr == *"queued: task/T-"*"approved"* ]]
+  [ "$(states | cut -f 2-)" = $'done\t1\tapproved' ]
+}
+
 @test "what is wrong is said before anything starts" {
   run -64 task-dispatch loop -x nowhere -y ../reviewer
   [[ $output == *"error: --exec: "*nowhere* ]]

@@ -202,12 +202,26 @@ MD
   run -77 new --config "$BATS_TEST_TMPDIR/amp.json" --branch stable -d x --criterion y
 }
 
+@test "a line is a task: its branch is named by its id, and the reviewer approves it" {
+  cd "$R"
+  run -0 --separate-stderr task-dispatch new -s "$S" - <<<"Fix the parser"
+  [ "$output" = "T-$year-001 created" ]
+  jq -e --arg b "task/T-$year-001" '.branch == $b and .description == "Fix the parser" and .acceptance_criteria == ["the reviewer approves"]
+    and (.subtasks | length == 1)' "$S/tasks/T-$year-001.json"
+  run -77 --separate-stderr task-dispatch new -s "$S" --protect 'task/*' - <<<"Fix it"
+  [[ $stderr == *'standard input: "task/T-2000-001" is a protected branch'* ]]
+  run -0 task-dispatch new -s "$S" -d "Another one"
+  [ "$output" = "T-$year-002 created" ]
+  run -65 --separate-stderr task-dispatch new -s "$S" - </dev/null
+  [[ $stderr == *"a description is required"* ]]
+}
+
 @test "what a task needs is asked for" {
   run -65 new --branch fix/a --criterion y
   [[ "$output" == *description* ]]
-  run -65 new --branch fix/a -d x
+  run -65 new --branch fix/a -d x --criterion ''
   [[ "$output" == *criterion* ]]
-  run -65 new -d x --criterion y
+  run -65 new -d x --branch '' --criterion y
   [[ "$output" == *branch* ]]
   run -65 task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR" --branch fix/a -d x --criterion y
   [[ "$output" == *"not the top directory of a git repository"* ]]
@@ -236,7 +250,7 @@ said() {
     --id X-1 --branch fix/a -d x --criterion y
   said 77 'error: --branch: "main" is a protected branch: use another one' --branch main -d x --criterion y
   said 65 'error: --branch: contains a character that git refuses' --branch 'a b' -d x --criterion y
-  said 65 'error: --branch: a branch is required' -d x --criterion y
+  said 65 'error: --branch: expected the name of a branch' --branch '' -d x --criterion y
   said 65 'error: --description: a description is required' --branch fix/a --criterion y
   said 65 'error: --criterion: is empty; found ""; expected' --branch fix/a -d x --criterion y --criterion ''
   said 65 'error: --subtask: a subtask has no description: expected a text' --branch fix/a -d x --criterion y --subtask ''
@@ -268,7 +282,8 @@ said() {
   printf '{"description": "a",\n b' >v.json
   said 65 'v.json:2: ' v.json
   echo '{"description": "a", "acceptance_criteria": "x"}' >w.json
-  said 65 'w.json: a branch is required: missing there, and not given as --branch' --criterion y w.json
+  echo '{"branch": "fix/a"}' >x.json
+  said 65 'x.json: a description is required: missing there, and not given as --description' --criterion y x.json
   said 65 'w.json:1: acceptance_criteria: expected a list of texts' --branch fix/a --criterion y w.json
   run -0 create --branch fix/a --base main --risk low t.md
   [ "$output" = "T-$year-001 created" ]

@@ -56,7 +56,9 @@ struct amp_coordinator {
     size_t n_held, cap_held;
     struct amp_held_entry *adopted; /* entries of AMP_CREATE_CONSUMER that this run has seen */
     size_t n_adopted, cap_adopted;
-    bool unsent; /* another process sends the lines, and records them in the ledger then */
+    /* A person's command creates a task: another process sends the lines, and records them in the
+     * ledger then. */
+    bool unsent;
 };
 
 /* One step: the context of amp_step_apply, which fills it. */

@@ -54,6 +54,7 @@ static void judged_release(struct amp_judged *k)
     json_decref(k->dispatch);
     json_decref(k->result);
     json_decref(k->fixes);
+    json_decref(k->checked);
     amp_buf_release(&k->context);
     amp_assignment_release(&k->of);
 }
@@ -219,12 +220,49 @@ static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp
     return amp_worker_conclude(w, job, &step, &lines, AMP_AGENT_EV_COMPLETE, err);
 }
 
+/* What became of the criteria that are commands. DONE: the request is concluded, parked or given
+ * up, and the reviewer is not started. */
+enum commands { COMMANDS_FAILED = -1, COMMANDS_PASSED, COMMANDS_DONE };
+
+static enum commands commands_run(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+                                  struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    char what[512];
+    bool spent;
+
+    if (!amp_judged_has_commands(k))
+        return COMMANDS_PASSED;
+    if (amp_git_refs(w->git, of->repo, true, &of->refs, err) < 0)
+        return COMMANDS_FAILED;
+    int rc = amp_judged_check(w, k, err);
+    struct amp_error cause = rc < 0 ? *err : (struct amp_error){0};
+    if (rc < 0 && cause.status != AMP_NO)
+        return COMMANDS_FAILED;
+    int trip = amp_assignment_tripped(w, of, what, sizeof what, err);
+    amp_git_refs_release(&of->refs);
+    if (trip != 0)
+        return trip < 0 || review_trip(w, job, k, what, err) < 0 ? COMMANDS_FAILED : COMMANDS_DONE;
+    if (rc == 0 && !k->failed)
+        return COMMANDS_PASSED;
+    if (rc == 0)
+        return review_conclude(w, job, k, err) < 0 ? COMMANDS_FAILED : COMMANDS_DONE;
+    if (rc > 0)
+        snprintf(cause.what, sizeof cause.what, "it was stopped");
+    if (amp_assignment_again(w, job, of, rc > 0 ? AMP_END_STOPPED : AMP_END_MACHINERY, cause.what,
+                             &spent, err) < 0 ||
+        (spent && review_abandon(w, job, k, cause.code, cause.what, err) < 0))
+        return COMMANDS_FAILED;
+    return COMMANDS_DONE;
+}
+
 static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
                           struct amp_error *err)
 {
     struct amp_assignment *of = &k->of;
     char what[512];
     bool spent;
+    int rc;
     AMP_BUF struct amp_buf walls = {0};
     struct amp_job_step step = {.event = AMP_JOB_EV_START};
 
@@ -238,8 +276,12 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
                      of->commit);
     snprintf(k->about, sizeof k->about, "reviews %.200s at %.12s", of->subtask, of->commit);
     of->about = amp_span_str(k->about);
-    if (files_make(w, k, err) < 0 || amp_assignment_run(w, job, of, err) < 0 ||
-        amp_assignment_spent(w, of, err) < 0)
+    if (files_make(w, k, err) < 0)
+        return -1;
+    rc = commands_run(w, job, k, err);
+    if (rc != COMMANDS_PASSED)
+        return rc == COMMANDS_DONE ? 0 : -1;
+    if (amp_assignment_run(w, job, of, err) < 0 || amp_assignment_spent(w, of, err) < 0)
         return -1;
     int trip = amp_assignment_tripped(w, of, what, sizeof what, err);
     if (trip)

@@ -39,7 +39,9 @@ static json_t *criteria_results(const struct amp_judged *k, const json_t *answer
     size_t i;
 
     json_array_foreach (json_object_get(payload, "acceptance_criteria"), i, c) {
-        const json_t *r = result_for(results, json_string_value(c));
+        const json_t *r = result_for(k->checked, json_string_value(c));
+        if (!r)
+            r = result_for(results, json_string_value(c));
         json_t *passed = json_object_get(r, "passed");
         const char *evidence = member_text(r, "evidence");
         if (!evidence)
@@ -92,10 +94,32 @@ static json_t *exit_verdict(const struct amp_judged *k)
     return answer;
 }
 
+/* The rejection because of commands that failed. */
+static json_t *failed_verdict(const struct amp_judged *k)
+{
+    json_t *issues = json_array(), *c;
+    size_t i;
+
+    json_array_foreach (k->checked, i, c) {
+        if (json_is_true(json_object_get(c, "passed")))
+            continue;
+        json_t *what =
+            json_sprintf("%s: %s", amp_json_str(c, "criterion"), amp_json_str(c, "evidence"));
+        json_array_append_new(issues, json_pack("{s:s, s:s, s:i, s:o}", "severity", "major", "file",
+                                                "", "line", 0, "description", what));
+    }
+    return json_pack("{s:s, s:[], s:f, s:o}", "decision", "rejected", "criteria_results",
+                     "confidence", 1.0, "issues", issues);
+}
+
 /* *answer is owned by the caller, also after a failure. */
 static int answer_read(const struct amp_judged *k, bool by_exit, json_t **answer,
                        struct amp_error *err)
 {
+    if (k->failed) {
+        *answer = failed_verdict(k);
+        return *answer ? 0 : amp_fail_memory(err);
+    }
     if (amp_answer_read(&k->of.files, "verdict.json", answer, err) < 0) {
         if (err->status == AMP_DATAERR)
             err->status = AMP_NO;

@@ -68,6 +68,24 @@ static int stream_text(const struct amp_checks_stream *s, struct amp_buf *out,
     return text_clean(amp_buf_span(&tail), out, err);
 }
 
+int amp_checks_stream_end(const struct amp_checks_stream *s, size_t most, struct amp_buf *out,
+                          struct amp_error *err)
+{
+    AMP_BUF struct amp_buf all = {.max = 8 * AMP_CHECKS_KEPT};
+
+    if (stream_text(s, &all, err) < 0)
+        return -1;
+    size_t n = all.len, from;
+    while (n && strchr(" \t\n", all.data[n - 1]))
+        n--;
+    for (from = n > most ? n - most : 0; from < n && (all.data[from] & 0xc0) == 0x80;)
+        from++;
+    return (from && amp_buf_str(out, "…", err) < 0) ||
+                   (n && amp_buf_add(out, all.data + from, n - from, err) < 0)
+               ? -1
+               : 0;
+}
+
 /* The text with its middle left out, if it is longer than `most`. */
 static int text_clip(struct amp_span text, size_t most, struct amp_buf *out, struct amp_error *err)
 {

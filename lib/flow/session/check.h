@@ -23,6 +23,9 @@ struct amp_checks_stream {
     int64_t bytes; /* of all */
 };
 void amp_checks_stream_add(struct amp_checks_stream *s, struct amp_span more);
+/* Appends the end of the output, at most `most` bytes, as clean text without blanks at its end. */
+int amp_checks_stream_end(const struct amp_checks_stream *s, size_t most, struct amp_buf *out,
+                          struct amp_error *err);
 
 /* A command to run, and how it ended. */
 struct amp_checks_command {

@@ -12,6 +12,18 @@ static bool ci_is_red(const struct amp_task *t, struct amp_span commit)
            amp_step_same_commit(red, commit);
 }
 
+/* The criteria that are commands, if a person's command created the task. Nothing else makes a
+ * criterion a command: a message may come from anybody who may say dispatches. */
+static json_t *commands_of(const struct amp_step *st)
+{
+    const struct amp_spans *criteria = &st->view->body.dispatch.criteria;
+    json_t *list = json_array();
+    for (uint32_t i = 0; list && st->c->unsent && i < criteria->n; i++)
+        if (amp_span_starts(criteria->v[i], AMP_TASK_COMMAND))
+            json_array_append_new(list, json_stringn(criteria->v[i].p, criteria->v[i].n));
+    return list;
+}
+
 static int fill_task(struct amp_step *st, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
@@ -22,6 +34,7 @@ static int fill_task(struct amp_step *st, struct amp_error *err)
         amp_task_set(&t->source_ref, v->id, err) < 0 ||
         amp_task_set(&t->last_ref, v->id, err) < 0 ||
         amp_step_replace(&t->criteria, amp_step_texts(&v->body.dispatch.criteria), err) < 0 ||
+        amp_step_replace(&t->commands, commands_of(st), err) < 0 ||
         amp_step_replace(&t->forbidden, amp_step_texts(&v->body.dispatch.forbidden), err) < 0)
         return -1;
     t->risk = v->body.dispatch.risk;
