@@ -168,7 +168,7 @@ check_kinds() {
     }' | findings
 }
 
-# A protocol is named in lib/protocol; other rooms read properties (struct amp_view, struct amp_terms). The exceptions:
+# A protocol is named in lib/protocol; other rooms read properties (struct amp_view, the tables of terms). The exceptions:
 # "FILE LINES REASON".
 protocols_elsewhere='
 lib/message/record/sequence.c 1 a part of a stored key

@@ -8,6 +8,7 @@
 
 #include "base/codes.h"
 #include "message/record/sequence.h"
+#include "protocol/routing.h"
 #include "registry.h"
 #include "json/record.h"
 
@@ -24,7 +25,7 @@ static int answer_add(struct registry *r, const struct amp_view *v, enum amp_ack
 {
     struct amp_answer a = {
         .stage = stage, .by = r->name, .code = code, .note = note, .now_ms = amp_now_ms()};
-    if (!r->answer || !amp_terms_of(v->protocol)->registry_answers || v->kind == AMP_KIND_ACK ||
+    if (!r->answer || !amp_routing_of(v->protocol)->registry_answers || v->kind == AMP_KIND_ACK ||
         v->id.n == 0 || v->id.n > 512 || v->from.n == 0)
         return 0;
     /* Earlier lines have lower numbers, so they are written first. */
@@ -111,7 +112,7 @@ static int do_publish(struct registry *r, const struct amp_view *v, struct amp_e
 
 static enum amp_registry_act act_of(const struct amp_view *v)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_routing_terms *t = amp_routing_of(v->protocol);
     return t->registry ? t->registry(v) : AMP_REGISTRY_NONE;
 }
 

@@ -15,6 +15,7 @@
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
 #include "protocol/compose/answer.h"
+#include "protocol/delivery.h"
 #include "worktree/person.h"
 
 static const char *stage, *from, *note, *code, *message = "refused";
@@ -45,7 +46,7 @@ const struct amp_opt send_opts[] = {
 /* The stage of --stage, or the one that the message's protocol waits for. */
 static enum amp_ack_stage stage_for(const struct amp_view *v)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(v->protocol);
     for (int i = 0; stage && stages[i]; i++)
         if (strcmp(stage, stages[i]) == 0)
             return (enum amp_ack_stage)i;
@@ -61,7 +62,7 @@ static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_st
     amp_buf_init(&mem, (size_t)256 << 20);
     if (amp_answer_check(v->protocol, st, err) < 0)
         return -1;
-    if (!amp_terms_of(v->protocol)->acks_are_durable)
+    if (!amp_delivery_of(v->protocol)->acks_are_durable)
         return 0;
     if (!p->store && (st == AMP_STAGE_RECEIVED || st == AMP_STAGE_FULFILLED))
         return amp_fail(err, AMP_NO, not_durable,

@@ -19,7 +19,8 @@
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
 #include "message/settle/sweep.h"
-#include "protocol/terms.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 
 static const char *now_text;
 static int64_t window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
@@ -124,7 +125,7 @@ static int pace_look(struct pass *p, const struct amp_view *v, struct amp_error 
                   "too_frequent: %.*s reports progress on %.*s after %lld s; at most one report in "
                   "%lld s is allowed",
                   AMP_CLIP(v->from, 100), AMP_CLIP(v->task, 100), (long long)since / 1000,
-                  (long long)amp_terms_of(v->protocol)->progress_least_ms / 1000);
+                  (long long)amp_answers_of(v->protocol)->progress_least_ms / 1000);
     return early < 0 ? -1 : 0;
 }
 
@@ -181,7 +182,7 @@ static int message_track(struct pass *p, const struct amp_view *message, struct 
     struct amp_view named = *message, *v = &named;
     count_taken(p->metrics, v);
     bool answers = v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK;
-    if (answers && !amp_terms_of(v->protocol)->acks_name_work)
+    if (answers && !amp_delivery_of(v->protocol)->acks_name_work)
         return ack_take(p, v, err);
     bool own = v->id.n > 0;
     if (answers || !amp_message_name(v, name))

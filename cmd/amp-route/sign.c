@@ -5,7 +5,7 @@
 
 #include "base/codes.h"
 #include "flow/identity/identity.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
 #include "wiring.h"
 
 #define SYSTEM    "system"
@@ -80,7 +80,7 @@ static bool principal_choose(const struct amp_view *v, char out[AMP_PRINCIPAL_MA
 {
     if (v->from.n == 0 || v->from.n >= AMP_PRINCIPAL_MAX)
         return false;
-    bool by_role = v->protocol != AMP_PROTO_NONE && amp_terms_of(v->protocol)->acks_by_role;
+    bool by_role = v->protocol != AMP_PROTO_NONE && amp_delivery_of(v->protocol)->acks_by_role;
     int n = (int)v->from.n;
     if (!keys.agent || !by_role || amp_span_is(v->from, SYSTEM))
         n = snprintf(out, AMP_PRINCIPAL_MAX, "%.*s", n, v->from.p);

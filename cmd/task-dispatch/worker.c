@@ -19,7 +19,7 @@
 #include "flow/run/run.h"
 #include "flow/work/session/session.h"
 #include "pool/pool.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "verbs.h"
 
 #define DAY_MS 86400000
@@ -262,7 +262,7 @@ static void protocol_check(void)
 {
     enum amp_protocol p = amp_protocol_find(amp_span_str(protocol));
 
-    if (p == AMP_PROTO_NONE || !amp_terms_of(p)->in_sessions)
+    if (p == AMP_PROTO_NONE || !amp_work_of(p)->in_sessions)
         amp_die_usage("--protocol: \"%s\" has no sessions (expected: aop)", protocol);
 }
 

@@ -12,8 +12,9 @@
 #include "flow/admit/access.h"
 #include "message/record/sequence.h"
 #include "protocol/amp/compose.h"
+#include "protocol/answers.h"
 #include "protocol/compose/answer.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
 
 enum { RECORD_MOST = 64 * 1024 };
 
@@ -385,7 +386,7 @@ int amp_intake_answer(const struct amp_intake *in, const struct amp_view *view, 
     if (in->dropped.why.code[0])
         return dropped_answer(in, view, now_ms, out, err);
     if (!in->bad.code || view->protocol == AMP_PROTO_NONE ||
-        !amp_terms_of(view->protocol)->falls_back)
+        !amp_routing_of(view->protocol)->falls_back)
         return 0;
     int rc = amp_refuse(view, &in->bad, now_ms, out, err);
     return rc < 0 ? -1 : rc == 0;

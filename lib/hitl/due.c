@@ -7,7 +7,6 @@
 
 #include "base/grow.h"
 #include "hitl/question.h"
-#include "protocol/terms.h"
 
 #define EXTENSION_MIN 1000 /* ms */
 

@@ -9,7 +9,7 @@
 #include "hitl/question.h"
 #include "message/ledger/awaited.h"
 #include "message/ledger/ledger.h"
-#include "protocol/terms.h"
+#include "protocol/question.h"
 
 #define LINE_MAX_BYTES (33u << 20)
 
@@ -61,7 +61,7 @@ static int request_asks(struct amp_store *s, const struct amp_view *result, stru
         amp_reader_line(reader, amp_buf_span(&line), &opt, &request, NULL, NULL, err) < 0)
         asks = -1;
     else if (request.kind == AMP_KIND_DISPATCH && request.tape)
-        asks = amp_terms_of(result->protocol)->questions->request_asks(&request);
+        asks = amp_questions_of(result->protocol)->request_asks(&request);
     amp_reader_free(reader);
     return asks;
 }
@@ -69,7 +69,7 @@ static int request_asks(struct amp_store *s, const struct amp_view *result, stru
 int amp_question_is(struct amp_store *s, const struct amp_view *v, struct amp_view *named,
                     char id[AMP_MSG_ID_MAX], struct amp_error *err)
 {
-    const struct amp_question_terms *t = amp_terms_of(v->protocol)->questions;
+    const struct amp_question_terms *t = amp_questions_of(v->protocol);
 
     *named = *v;
     if (!t)
@@ -117,7 +117,7 @@ int amp_question_request(struct amp_hitl *h, const struct amp_question *q, json_
 
 bool amp_question_may_settle(const struct amp_view *later)
 {
-    const struct amp_question_terms *t = amp_terms_of(later->protocol)->questions;
+    const struct amp_question_terms *t = amp_questions_of(later->protocol);
 
     if (!t || t->carried_out_by)
         return false;
@@ -139,7 +139,7 @@ static bool is_about(const struct amp_view *later, const struct amp_question_rec
         return amp_span_eq(later->body.decision.ref, r->invocation) ||
                amp_span_eq(later->body.decision.ref, id);
     /* The review item's name is in the payload. */
-    const struct amp_question_terms *t = amp_terms_of(later->protocol)->questions;
+    const struct amp_question_terms *t = amp_questions_of(later->protocol);
     if (t->subject)
         return amp_span_eq(t->subject(later), id);
     return amp_span_eq(later->task, r->task) &&

@@ -11,7 +11,9 @@
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
 #include "protocol/amp/compose.h"
-#include "protocol/terms.h"
+#include "protocol/answers.h"
+#include "protocol/question.h"
+#include "protocol/work.h"
 
 void amp_hitl_release(struct amp_hitl *h)
 {
@@ -27,7 +29,7 @@ void amp_question_release(struct amp_question *q)
 
 const struct amp_question_terms *amp_question_terms(const struct amp_question *q)
 {
-    return amp_terms_of(q->protocol)->questions;
+    return amp_questions_of(q->protocol);
 }
 
 const char *amp_question_invocation(const struct amp_question *q)
@@ -38,7 +40,7 @@ const char *amp_question_invocation(const struct amp_question *q)
 
 const char *amp_question_answerer(const struct amp_hitl *h, enum amp_protocol p)
 {
-    return amp_terms_of(p)->keeps_tasks ? AMP_HITL_ROLE : h->actor;
+    return amp_work_of(p)->keeps_tasks ? AMP_HITL_ROLE : h->actor;
 }
 
 json_t *amp_question_load(struct amp_span line, struct amp_error *err)
@@ -66,7 +68,7 @@ const char *amp_question_decider(const struct amp_hitl *h, enum amp_protocol p, 
                                  char out[AMP_PRINCIPAL_MAX])
 {
     int n = snprintf(out, AMP_PRINCIPAL_MAX, "operator/%s", op);
-    return amp_terms_of(p)->keeps_tasks || n < 0 || n >= AMP_PRINCIPAL_MAX ||
+    return amp_work_of(p)->keeps_tasks || n < 0 || n >= AMP_PRINCIPAL_MAX ||
                    !amp_principal_is((struct amp_span){out, (size_t)n})
                ? amp_question_answerer(h, p)
                : out;
@@ -77,10 +79,10 @@ int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, const c
 {
     struct amp_asked of = {.id = q->id, .message = q->message, .by = by, .now_ms = amp_now_ms()};
 
-    if (amp_terms_of(q->protocol)->numbering == AMP_NUMBERED_BY_NODE &&
+    if (amp_answers_of(q->protocol)->numbering == AMP_NUMBERED_BY_NODE &&
         amp_sequence_next(h->store, amp_span_str(of.by), 1, h->actor, &of.sequence, err) < 0)
         return -1;
-    if (amp_terms_of(q->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER &&
+    if (amp_answers_of(q->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER &&
         amp_sequence_rise(h->store, amp_span_str(of.by), 1, of.now_ms, h->actor, &of.sequence,
                           err) < 0)
         return -1;
@@ -170,7 +172,7 @@ static int arrival_terms(struct amp_hitl *h, const struct amp_view *v, int64_t n
                          struct amp_question_rec *r, char risk[16], char why[AMP_WHY_MAX],
                          struct amp_buf *accept, struct amp_error *err)
 {
-    const struct amp_question_terms *t = amp_terms_of(v->protocol)->questions;
+    const struct amp_question_terms *t = amp_questions_of(v->protocol);
     enum amp_reason reason = t->reason(v);
     enum amp_fallback fallback = fallback_of(h, t, reason);
     double score;
@@ -236,7 +238,7 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
     struct amp_store_rec rec;
     struct amp_about about;
     char key[AMP_QUESTION_KEY_MAX], emit[AMP_QUESTION_KEY_MAX + 8];
-    bool graded = amp_terms_of(v->protocol)->questions->graded, ended;
+    bool graded = amp_questions_of(v->protocol)->graded, ended;
 
     *effects = 0;
     amp_question_key(v->protocol, v->id, key);

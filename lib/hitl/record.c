@@ -7,7 +7,7 @@
 #include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/outcome.h"
-#include "protocol/terms.h"
+#include "protocol/question.h"
 
 #define LINE_MAX_BYTES (256u << 20)
 #define ATTEMPTS_MAX   32 /* limit of the chain of later attempts */
@@ -34,7 +34,7 @@ AMP_REC_TABLE(subject_rec, "what a question is about", struct amp_about, subject
 int amp_about_find(struct amp_store *s, const struct amp_view *v, struct amp_about *out,
                    struct amp_error *err)
 {
-    const struct amp_question_terms *q = amp_terms_of(v->protocol)->questions;
+    const struct amp_question_terms *q = amp_questions_of(v->protocol);
     const struct amp_spans *affected = &v->body.escalation.affected;
     struct amp_message_rec rec;
     AMP_BUF struct amp_buf mem = {0};
@@ -144,7 +144,7 @@ int amp_question_find(struct amp_store *s, struct amp_span key, struct amp_buf *
 
 static bool has_bare_key(enum amp_protocol p)
 {
-    const struct amp_question_terms *q = amp_terms_of(p)->questions;
+    const struct amp_question_terms *q = amp_questions_of(p);
     return q && q->carried_out_by;
 }
 

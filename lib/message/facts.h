@@ -17,7 +17,8 @@ struct amp_task_facts {
 /* 0 continues, -1 fails with err. descriptor: a JSON object. */
 typedef int (*amp_descriptor_fn)(void *ctx, struct amp_span descriptor, struct amp_error *err);
 
-/* Work of a protocol with reviews (amp_terms.reviews) that ended, is overdue, or has no route. */
+/* Work of a protocol with reviews (amp_work_terms.reviews) that ended, is overdue, or has no route.
+ */
 struct amp_work_end {
     struct amp_span request;     /* its line */
     const struct amp_view *done; /* the message that ended it; NULL: none did */

@@ -3,17 +3,18 @@
 
 #include <string.h>
 
-#include "protocol/terms.h"
+#include "protocol/answers.h"
+#include "protocol/work.h"
 
 static bool is_numbered_by_producer(const struct amp_view *v)
 {
-    return amp_terms_of(v->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER;
+    return amp_answers_of(v->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER;
 }
 
 struct amp_span amp_order_key(const struct amp_view *v)
 {
     static const struct amp_span none = {"", 0};
-    if (amp_terms_of(v->protocol)->orders_conversations)
+    if (amp_work_of(v->protocol)->orders_conversations)
         return v->correlation;
     if (v->kind != AMP_KIND_NEGOTIATION && v->kind != AMP_KIND_VOTE)
         return none;

@@ -9,7 +9,7 @@
 #include <amp/base/clock.h>
 
 #include "metrics/series.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
 #include "json/text.h"
 
 #define SETS_MAX  1000
@@ -224,7 +224,7 @@ void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
 void amp_metrics_tool(struct amp_metrics *m, const struct amp_view *v)
 {
     struct amp_metric_labels l = {.agent = v->from};
-    const char *frame = m ? amp_terms_of(v->protocol)->tool_frame : NULL;
+    const char *frame = m ? amp_routing_of(v->protocol)->tool_frame : NULL;
     if (!frame || !amp_span_is(v->type, frame))
         return;
     amp_metrics_add(m, AMP_METRIC_TOOL_FRAMES, &l, 1);

@@ -1,12 +1,12 @@
 /*
  * Handoffs of work in the protocols (PROTOCOLS: offered, taken, declined, finished): what a message
  * says about one, and the messages that offer it and report its end. One row per protocol, in
- * lib/protocol/NAME/handoff.c; see the column `handoffs` of struct amp_terms.
+ * lib/protocol/NAME/handoff.c; see the column `handoffs` of struct amp_answer_terms.
  */
 #ifndef AMP_PROTOCOL_HANDOFF_H
 #define AMP_PROTOCOL_HANDOFF_H
 
-#include "protocol/terms.h"
+#include "protocol/answers.h"
 
 enum amp_handoff_act {
     AMP_HANDOFF_NONE,

@@ -1,7 +1,6 @@
 /*
  * Questions to a person: which messages ask one, the text to show, the accepted answers, and the
- * decision that is sent. One row per protocol with questions, in lib/protocol/NAME/question.c; see
- * the column `questions` of struct amp_terms.
+ * decision that is sent. One row per protocol with questions, in lib/protocol/NAME/question.c.
  */
 #ifndef AMP_PROTOCOL_QUESTION_H
 #define AMP_PROTOCOL_QUESTION_H
@@ -169,5 +168,7 @@ struct amp_question_terms {
 
 extern const struct amp_question_terms amp_questions_amp, amp_questions_sw4rm, amp_questions_aop,
     amp_questions_aof, amp_questions_rtp;
+/* NULL: AMP_PROTO_NONE, which has none. */
+const struct amp_question_terms *amp_questions_of(enum amp_protocol p);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * Answers of an agent to a message: it accepts the work, reports progress, completes it, reports
  * that it failed, or replies. One row per protocol, in lib/protocol/NAME/reply.c; see the column
- * `replies` of struct amp_terms. A protocol refuses what it has no message for; nothing is invented
- * for a value that a message requires and the answer lacks.
+ * `replies` of struct amp_answer_terms. A protocol refuses what it has no message for; nothing is
+ * invented for a value that a message requires and the answer lacks.
  */
 #ifndef AMP_PROTOCOL_REPLY_H
 #define AMP_PROTOCOL_REPLY_H
 
 #include <jansson.h>
 
-#include "protocol/terms.h"
+#include "protocol/answers.h"
 
 #define AMP_REPLY_ACTS(X)                                                                          \
     X(ACCEPT, "accept")                                                                            \

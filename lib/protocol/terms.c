@@ -1,24 +1,43 @@
-/* The table of the protocols' terms: a row for each entry of AMP_PROTOCOL_LIST. */
-#include "protocol/terms.h"
-
+/* The tables of the protocols' terms: a row for each entry of AMP_PROTOCOL_LIST. */
 #include "base/codes.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 #include "protocol/question.h"
+#include "protocol/routing.h"
+#include "protocol/work.h"
 
-static const struct amp_terms unknown = {
-    .sender_at = "/from",
-    .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(permission_denied)},
-    .retries = {.base_ms = 1000, .cap_ms = 300000},
-    .answer = amp_terms_record,
-};
+static const struct amp_delivery_terms amp_delivery_none = {
+    .retries = {.base_ms = 1000, .cap_ms = 300000}};
+static const struct amp_routing_terms amp_routing_none = {0};
+static const struct amp_work_terms amp_work_none = {
+    .sender_at = "/from", .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(permission_denied)}};
+static const struct amp_answer_terms amp_answers_none = {.answer = amp_terms_record};
 
-const struct amp_terms *amp_terms_of(enum amp_protocol p)
+/* The function that returns a protocol's row of a table. */
+#define LOOK_UP(type, table)                                                                       \
+    const struct type *amp_##table##_of(enum amp_protocol p)                                       \
+    {                                                                                              \
+        static const struct type *const rows[] = {                                                 \
+            [AMP_PROTO_NONE] = &amp_##table##_none,   [AMP_PROTO_AMP] = &amp_##table##_amp,        \
+            [AMP_PROTO_SW4RM] = &amp_##table##_sw4rm, [AMP_PROTO_AOP] = &amp_##table##_aop,        \
+            [AMP_PROTO_AOF] = &amp_##table##_aof,     [AMP_PROTO_RTP] = &amp_##table##_rtp,        \
+        };                                                                                         \
+        _Static_assert(sizeof rows / sizeof rows[0] == AMP_PROTO_COUNT, "a row per protocol");     \
+        return rows[(unsigned)p < AMP_PROTO_COUNT ? p : AMP_PROTO_NONE];                           \
+    }
+LOOK_UP(amp_delivery_terms, delivery)
+LOOK_UP(amp_routing_terms, routing)
+LOOK_UP(amp_work_terms, work)
+LOOK_UP(amp_answer_terms, answers)
+
+const struct amp_question_terms *amp_questions_of(enum amp_protocol p)
 {
-    static const struct amp_terms *const terms[AMP_PROTO_COUNT] = {[AMP_PROTO_NONE] = &unknown,
-#define X(id, name, title) [AMP_PROTO_##id] = &amp_terms_##name,
-                                                                   AMP_PROTOCOL_LIST(X)
+    static const struct amp_question_terms *const rows[AMP_PROTO_COUNT] = {
+#define X(id, name, title) [AMP_PROTO_##id] = &amp_questions_##name,
+        AMP_PROTOCOL_LIST(X)
 #undef X
     };
-    return (unsigned)p < AMP_PROTO_COUNT ? terms[p] : &unknown;
+    return (unsigned)p < AMP_PROTO_COUNT ? rows[p] : NULL;
 }
 
 /* JSON may write 5 as 5.0, and 0.29 has no exact double. */
@@ -44,7 +63,7 @@ int64_t amp_usage_at(const struct amp_tape *t, const char *pointer, double scale
 
 bool amp_outcome_read(const struct amp_view *v, struct amp_outcome *out)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_work_terms *t = amp_work_of(v->protocol);
     *out = (struct amp_outcome){.stage = AMP_STAGE_FULFILLED, .by = v->from, .by_at = t->sender_at};
     return t->outcome && t->outcome(v, out);
 }
@@ -60,7 +79,7 @@ enum amp_work_verdict amp_work_judge(const struct amp_work_claim *c)
     return c->must_accept && !c->begins ? AMP_WORK_NOT_ACCEPTED : AMP_WORK_ALLOWED;
 }
 
-const char *amp_terms_denial(const struct amp_terms *t, enum amp_work_verdict v)
+const char *amp_terms_denial(const struct amp_work_terms *t, enum amp_work_verdict v)
 {
     return t->denied[v] ? t->denied[v] : t->denied[AMP_WORK_NOT_HOLDER];
 }

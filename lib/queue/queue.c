@@ -42,7 +42,7 @@ static const struct amp_rec_field job_fields[] = {
     SOME(INT, "tokens_in", tokens_in),
     SOME(INT, "tokens_out", tokens_out),
     SOME(INT, "cost_micros", micros),
-    SOME(TEXT, "follows", follows),
+    SOME(TEXT, AMP_CODE(follows), follows),
     SOME(TEXT, "on_failed", on_failed),
 };
 AMP_REC_TABLE(job_rec, "a job's record", struct amp_queue_job, job_fields);

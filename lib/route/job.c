@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/delivery.h"
+#include "protocol/routing.h"
+
 #define PIECE_LEAST 1024
 #define SPARE_BYTES ((size_t)256 << 10) /* limit for each size */
 
@@ -86,8 +89,8 @@ static void repeats_of(const struct amp_view *v, struct amp_span out[AMP_REPEATS
 {
     for (int i = 0; i < AMP_REPEATS_MAX; i++)
         out[i] = (struct amp_span){"", 0};
-    if (amp_terms_of(v->protocol)->repeats)
-        amp_terms_of(v->protocol)->repeats(v, out);
+    if (amp_delivery_of(v->protocol)->repeats)
+        amp_delivery_of(v->protocol)->repeats(v, out);
 }
 
 static bool is_inside(struct amp_span line, struct amp_span s)
@@ -235,7 +238,7 @@ int amp_route_job_fill(struct job *j, struct amp_span line, const struct amp_vie
 
 const char *amp_route_job_expired_code(const struct job *j)
 {
-    const char *own = amp_terms_of(j->protocol)->expired_code;
+    const char *own = amp_routing_of(j->protocol)->expired_code;
     return own ? own : "ttl_expired";
 }
 

@@ -5,7 +5,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "message/inbox/lane.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
 #include "store/store.h"
 
 struct stream;
@@ -121,7 +121,8 @@ int amp_route_job_add_recipient(struct job *j, struct amp_span name,
                                 struct amp_store_entry_id entry, struct amp_error *err);
 /* Fills a view from the job's summary; it has no document. False: there is no summary. */
 bool amp_route_job_view(const struct job *j, struct amp_view *v);
-/* The line that was read; a recipient's own line may have less (amp_terms delivers_content). */
+/* The line that was read; a recipient's own line may have less
+ * (amp_routing_terms.delivers_content). */
 struct amp_span amp_route_job_whole(const struct job *j);
 /* Whether the message is new work of a task, which waits while the task is suspended. */
 bool amp_route_job_is_work(const struct amp_view *v);

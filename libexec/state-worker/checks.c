@@ -12,8 +12,10 @@
 #include "message/ledger/ledger.h"
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 #include "protocol/spec.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "rtp.h"
 #include "task/task.h"
 #include "worker.h"
@@ -191,7 +193,7 @@ static int check_claims(struct checks *c, const struct amp_view *v, const struct
     char expected[64];
     snprintf(expected, sizeof expected, "an agent with less than %lld open tasks", (long long)most);
     if (most > 0 && n && *n >= most)
-        add_finding(c, v, amp_terms_denial(amp_terms_of(v->protocol), AMP_WORK_FULL), by_at,
+        add_finding(c, v, amp_terms_denial(amp_work_of(v->protocol), AMP_WORK_FULL), by_at,
                     expected, "has accepted as many tasks as it may");
     return 0;
 }
@@ -260,7 +262,7 @@ static int claim_check(struct checks *c, const struct amp_view *v, const struct 
         return -1;
     enum amp_work_verdict verdict = amp_work_judge(&claim);
     if (verdict != AMP_WORK_ALLOWED)
-        add_finding(c, v, amp_terms_denial(amp_terms_of(v->protocol), verdict),
+        add_finding(c, v, amp_terms_denial(amp_work_of(v->protocol), verdict),
                     verdict == AMP_WORK_NOT_ACCEPTED ? "/payload/taskId" : o.by_at,
                     words[verdict].expected, words[verdict].says);
     else if (f->begins && !claim.is_claimant)
@@ -501,7 +503,7 @@ enum { PROGRESS_MOST = 1 << 16 }; /* TASKs whose last report is remembered */
 static int check_pace(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     char found[64], expected[64];
-    int64_t since, least = amp_terms_of(v->protocol)->progress_least_ms;
+    int64_t since, least = amp_answers_of(v->protocol)->progress_least_ms;
     AMP_BUF struct amp_buf key = {.max = 1 << 20};
     int early = amp_progress_early(c->store, v, &since, err);
     if (early < 0 || least <= 0 || v->created_ms <= 0)
@@ -559,12 +561,12 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
         bad = check_suspension(c, v, &task) | check_review(c, v, &task, err);
         break;
     case AMP_KIND_RESULT:
-        bad = amp_terms_of(v->protocol)->results_name_subtasks ? check_subtask(c, v, &task, err)
-                                                               : check_request(c, v, err);
+        bad = amp_work_of(v->protocol)->results_name_subtasks ? check_subtask(c, v, &task, err)
+                                                              : check_request(c, v, err);
         break;
     case AMP_KIND_ACK:
     case AMP_KIND_NACK:
-        if (amp_terms_of(v->protocol)->acks_are_known)
+        if (amp_delivery_of(v->protocol)->acks_are_known)
             bad = check_reference(c, v, v->body.ack.ref, "/ref_msg_id", NULL, err);
         break;
     case AMP_KIND_DECISION:

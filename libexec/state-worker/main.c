@@ -15,7 +15,7 @@
 #include "flow/facts.h"
 #include "flow/keep.h"
 #include "message/settle/rails.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "worker.h"
 
 enum { REQUEST_MOST = 64 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
@@ -48,7 +48,7 @@ struct worker {
 static void add_missing(void *ctx, const struct amp_finding *f)
 {
     struct worker *w = ctx;
-    if (f->severity != AMP_SEV_ERROR || !amp_terms_of(f->protocol)->result_waives)
+    if (f->severity != AMP_SEV_ERROR || !amp_work_of(f->protocol)->result_waives)
         return;
     amp_jw_open(w->checks.out, '{');
     amp_finding_members(w->checks.out, f);

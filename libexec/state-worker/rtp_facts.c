@@ -10,7 +10,8 @@
 #include "base/grow.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
-#include "protocol/terms.h"
+#include "protocol/answers.h"
+#include "protocol/work.h"
 #include "rtp.h"
 
 static uint64_t text_hash(const struct rtp_history *h, struct amp_span text)
@@ -20,7 +21,7 @@ static uint64_t text_hash(const struct rtp_history *h, struct amp_span text)
 
 bool rtp_is_event(enum amp_protocol p)
 {
-    return amp_terms_of(p)->numbering == AMP_NUMBERED_BY_NODE;
+    return amp_answers_of(p)->numbering == AMP_NUMBERED_BY_NODE;
 }
 
 /* Finds a repeated operation: same outbox, kind and conversation, and the payload's bytes. */
@@ -47,7 +48,7 @@ int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rt
                            .agent = text_hash(h, o.by),
                            .begins = says && o.takes_up,
                            .releases = says && o.releases,
-                           .failures_most = amp_terms_of(v->protocol)->failures_most,
+                           .failures_most = amp_work_of(v->protocol)->failures_most,
                            .seq = v->sequence,
                            .attempt = v->attempt,
                            .created_ms = v->created_ms};

@@ -319,7 +319,7 @@ amp lib/cli/config_file.c CONFIG_MAX file of at most @M
 amp lib/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
 amp lib/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
 amp-ack lib/message/operation/retry.c BUDGET_MAX at most @ attempts
-amp-ack lib/protocol/terms.h AMP_RETRY_WAITS_MAX at most @ waits
+amp-ack lib/protocol/delivery.h AMP_RETRY_WAITS_MAX at most @ waits
 amp-ack-dead lib/message/dead/record.c MAX_HISTORY at most @ attempts and
 amp-ack-dead lib/message/dead/record.c MAX_RECIPIENTS and @ recipients
 amp-ack-dead lib/message/dead/dead.c EXCERPT_MAX at most @ bytes

@@ -1,6 +1,6 @@
 /* How long each protocol waits for an acknowledgement, and for which. */
 #include "message/ledger/timeouts.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
 #include "tap.h"
 
 int main(void)
@@ -52,10 +52,12 @@ int main(void)
     TAP_INT(amp_timeouts_sla(&m), 120000, "an outcome is waited for");
     TAP_OK(amp_timeouts_set_sla(NULL, "30s", &err) == 0 && amp_timeouts_sla(&m) == 30000, "as set");
     TAP_OK(amp_timeouts_set_sla(NULL, "0", &err) == 0 && amp_timeouts_sla(&m) == 0, "or not");
-    TAP_INT(amp_terms_of(AMP_PROTO_AMP)->waits_for, AMP_STAGE_READ, "AMP waits until it is read");
-    TAP_INT(amp_terms_of(AMP_PROTO_SW4RM)->waits_for, AMP_STAGE_RECEIVED, "SW4RM for admission");
-    TAP_INT(amp_terms_of(AMP_PROTO_RTP)->waits_for, AMP_STAGE_RECEIVED, "so does RTP");
-    TAP_OK(!amp_terms_of(AMP_PROTO_AOP)->acknowledges && !amp_terms_of(AMP_PROTO_AOF)->acknowledges,
+    TAP_INT(amp_delivery_of(AMP_PROTO_AMP)->waits_for, AMP_STAGE_READ,
+            "AMP waits until it is read");
+    TAP_INT(amp_delivery_of(AMP_PROTO_SW4RM)->waits_for, AMP_STAGE_RECEIVED, "SW4RM for admission");
+    TAP_INT(amp_delivery_of(AMP_PROTO_RTP)->waits_for, AMP_STAGE_RECEIVED, "so does RTP");
+    TAP_OK(!amp_delivery_of(AMP_PROTO_AOP)->acknowledges &&
+               !amp_delivery_of(AMP_PROTO_AOF)->acknowledges,
            "others for nothing");
     return tap_done();
 }

@@ -26,7 +26,7 @@
 #include "message/record/sequence.h"
 #include "protocol/compose/json.h"
 #include "protocol/compose/say.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
 #include "worktree/git/git.h"
 
 #define ROUTE_MS      30000
@@ -42,7 +42,7 @@
 static void principal_choose(const struct mcp *m, const struct amp_view *v,
                              char out[AMP_PRINCIPAL_MAX])
 {
-    bool by_role = v->protocol != AMP_PROTO_NONE && amp_terms_of(v->protocol)->acks_by_role;
+    bool by_role = v->protocol != AMP_PROTO_NONE && amp_delivery_of(v->protocol)->acks_by_role;
 
     if (by_role && v->from.n && !amp_span_is(v->from, m->agent))
         snprintf(out, AMP_PRINCIPAL_MAX, "%.*s/%s", AMP_CLIP(v->from, 100), m->agent);

@@ -14,6 +14,7 @@
 #include "cli/finding.h"
 #include "flow/intake.h"
 #include "handoff.h"
+#include "protocol/answers.h"
 #include "protocol/compose/answer.h"
 
 #define BOX "task-dispatch.handoff"
@@ -39,7 +40,7 @@ static int line_pass(struct filter *f, struct amp_span line, struct amp_error *e
 static int refusal_answer(struct filter *f, const struct amp_view *v, const struct amp_error *why,
                           struct amp_error *err)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_answer_terms *t = amp_answers_of(v->protocol);
     struct amp_handoff_said said;
     const size_t before = f->turn.len;
     struct amp_error none;
@@ -71,7 +72,7 @@ static int message_refuse(struct filter *f, const struct amp_view *v, const stru
 
 static int message_take(struct filter *f, const struct amp_view *v, struct amp_error *err)
 {
-    const struct amp_handoff_terms *t = amp_terms_of(v->protocol)->handoffs;
+    const struct amp_handoff_terms *t = amp_answers_of(v->protocol)->handoffs;
     struct amp_handoff_said about;
     struct amp_error why = {0}, refusal = {0};
     struct amp_said said;

@@ -64,7 +64,7 @@ static const struct amp_column columns[] = {
     SOME(TEXT, "task", task),
     EVER(INT, "priority", priority),
     SOME(TEXT, "scope", scope),
-    SOME(TEXT, "follows", follows),
+    SOME(TEXT, AMP_CODE(follows), follows),
     SOME(TEXT, "on_failed", on_failed),
     SOME(TEXT, "worker", worker),
     SOME(TEXT, "session", session),

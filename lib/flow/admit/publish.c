@@ -6,7 +6,7 @@
 #include "agent/agent.h"
 #include "agent/record.h"
 #include "message/record/record.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
 #include "protocol/view/object.h"
 
 #define LIST_MAX (1u << 20)
@@ -76,8 +76,8 @@ int amp_publish_line(struct amp_store *s, const struct amp_view *v, struct amp_b
 {
     AMP_BUF struct amp_buf list = {.max = LIST_MAX};
     bool inside = v->text.p >= v->line.p && v->text.p + v->text.n <= v->line.p + v->line.n;
-    if (!amp_terms_of(v->protocol)->expands_all || v->n_to != 1 || !amp_span_is(v->to[0], "all") ||
-        v->sig.key.n > 0 || !v->json || !inside)
+    if (!amp_routing_of(v->protocol)->expands_all || v->n_to != 1 ||
+        !amp_span_is(v->to[0], "all") || v->sig.key.n > 0 || !v->json || !inside)
         return 0;
     uint32_t tok = list_of(v->tape);
     if (tok == AMP_TOK_NONE)

@@ -10,7 +10,7 @@
 
 #include "base/codes.h"
 #include "identity/access/token.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
 #include "record/subject.h"
 
 enum { LEVEL_TOKENS = 3 };
@@ -155,7 +155,7 @@ int amp_tokens_admit(struct amp_identities *ids, struct amp_store *s, const stru
     struct amp_said said;
     struct amp_pop t;
     AMP_BUF struct amp_buf mem = {0};
-    if (!amp_tokens_are_needed() || !amp_terms_of(v->protocol)->takes_tokens)
+    if (!amp_tokens_are_needed() || !amp_routing_of(v->protocol)->takes_tokens)
         return 1;
     if (!ids || !s)
         return amp_fail(err, AMP_CONFIG, token_unverifiable,

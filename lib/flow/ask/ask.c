@@ -13,7 +13,6 @@
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/sw4rm/answer.h"
-#include "protocol/terms.h"
 #include "json/record.h"
 
 int amp_asking_open(struct amp_asking *a, struct amp_store *s, const char *actor,

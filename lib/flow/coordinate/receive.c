@@ -18,7 +18,8 @@
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
-#include "protocol/terms.h"
+#include "protocol/question.h"
+#include "protocol/work.h"
 #include "task/new.h"
 
 #define LINES_MAX ((size_t)256 << 20)
@@ -150,7 +151,7 @@ static int is_awaiting(struct amp_coordinator *c, struct amp_span line, bool *ye
     const struct amp_check_options any = {0};
     struct amp_view v;
     int rc = amp_reader_line(c->own, line, &any, &v, NULL, NULL, err);
-    const struct amp_question_terms *t = rc > 0 ? amp_terms_of(v.protocol)->questions : NULL;
+    const struct amp_question_terms *t = rc > 0 ? amp_questions_of(v.protocol) : NULL;
     *yes = t && t->carried_out_by && t->asks(&v) && v.body.escalation.severity != AMP_LEVEL_INFO &&
            !amp_span_is(v.from, "coordinator");
     return rc < 0 ? -1 : 0;
@@ -447,7 +448,7 @@ static int message_step(struct amp_coordinator *c, struct amp_step *st, struct a
 
 bool amp_coordinator_has_protocol(const struct amp_view *v)
 {
-    return amp_terms_of(v->protocol)->keeps_tasks;
+    return amp_work_of(v->protocol)->keeps_tasks;
 }
 
 bool amp_coordinator_is_ours(const struct amp_view *v)

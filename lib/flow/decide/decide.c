@@ -16,7 +16,10 @@
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
+#include "protocol/answers.h"
 #include "protocol/compose/answer.h"
+#include "protocol/delivery.h"
+#include "protocol/question.h"
 #include "task/record.h"
 #include "task/task.h"
 #include "worktree/git/git.h"
@@ -27,7 +30,7 @@ _Static_assert(AMP_ABOUT_MAX > AMP_INTAKE_ID_MAX, "an id fits a subject");
 
 static const struct amp_question_terms *questions_of(const struct amp_view *v)
 {
-    return amp_terms_of(v->protocol)->questions;
+    return amp_questions_of(v->protocol);
 }
 
 /* Also a message that says it was reviewed: its signature is checked, else an agent could review
@@ -67,7 +70,7 @@ static int question_acknowledge(struct amp_decider *d, const struct amp_view *v,
 {
     AMP_BUF struct amp_buf line = {0};
     struct amp_worker *w = &d->w;
-    bool reads = !(amp_terms_of(v->protocol)->no_stages & 1u << AMP_STAGE_READ);
+    bool reads = !(amp_answers_of(v->protocol)->no_stages & 1u << AMP_STAGE_READ);
     struct amp_answer ack = {.stage = reads ? AMP_STAGE_READ : AMP_STAGE_RECEIVED,
                              .by = amp_question_answerer(&d->hitl, v->protocol),
                              .now_ms = now};
@@ -121,7 +124,8 @@ static int question_take(struct amp_worker *w, const struct amp_view *message, c
         return 1;
     }
     /* In protocols whose messages cannot ask for an acknowledgement, each message gets one. */
-    bool ack = message->id.n > 0 && (v->needs_ack || amp_terms_of(v->protocol)->ack_timeout_ms > 0);
+    bool ack =
+        message->id.n > 0 && (v->needs_ack || amp_delivery_of(v->protocol)->ack_timeout_ms > 0);
     if (amp_question_arrive(&d->hitl, v, now, &effects, err) < 0 ||
         (ack && question_acknowledge(d, v, now, err) < 0) ||
         ((effects & AMP_ESC_DO_SHOW) && question_show(d, v, err) < 0))

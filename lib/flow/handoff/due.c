@@ -5,6 +5,7 @@
 
 #include "base/codes.h"
 #include "flow/deadlines.h"
+#include "protocol/answers.h"
 #include "json/record.h"
 
 struct due {
@@ -14,7 +15,8 @@ struct due {
 
 static int expire(struct due *d, const struct amp_handoff *r, struct amp_error *err)
 {
-    const struct amp_handoff_terms *terms = amp_terms_of(amp_protocol_find(r->protocol))->handoffs;
+    const struct amp_handoff_terms *terms =
+        amp_answers_of(amp_protocol_find(r->protocol))->handoffs;
     AMP_BUF struct amp_buf line = {.max = AMP_HANDOFF_LINE_MAX};
     struct amp_handoff_step step = {
         .event = AMP_HANDOFF_EV_EXPIRE, .now = r, .now_ms = d->h.now_ms, .actor = d->h.box};

@@ -8,6 +8,7 @@
 
 #include "base/codes.h"
 #include "flow/identity/identity.h"
+#include "protocol/answers.h"
 #include "json/record.h"
 
 #define SERVICE "coordinator"
@@ -37,7 +38,7 @@ static void says_of(struct amp_handoffs *h, const struct amp_handoff *r, struct 
 
 static const struct amp_handoff_terms *terms_of(const struct amp_handoff *r)
 {
-    return amp_terms_of(amp_protocol_find(r->protocol))->handoffs;
+    return amp_answers_of(amp_protocol_find(r->protocol))->handoffs;
 }
 
 static void line_end(struct amp_buf *out)
@@ -443,7 +444,7 @@ static int message_is_known(const struct taking *t, struct amp_error *err)
 enum amp_handoff_got amp_handoffs_take(struct amp_handoffs *h, const struct amp_view *v,
                                        struct amp_error *why, struct amp_error *err)
 {
-    const struct amp_handoff_terms *terms = amp_terms_of(v->protocol)->handoffs;
+    const struct amp_handoff_terms *terms = amp_answers_of(v->protocol)->handoffs;
     struct amp_error e = {0};
     struct taking t = {.h = h, .v = v};
 

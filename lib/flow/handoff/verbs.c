@@ -9,6 +9,7 @@
 
 #include "base/codes.h"
 #include "message/record/sequence.h"
+#include "protocol/answers.h"
 #include "json/record.h"
 
 /* Views a composed line as its receiver would, and takes it. 1: it changed nothing. */
@@ -42,7 +43,7 @@ static int line_take(struct amp_handoffs *h, struct amp_reader *reader, struct a
 static enum amp_protocol protocol_choose(void)
 {
     for (int p = 0; p < AMP_PROTO_COUNT; p++) {
-        const struct amp_handoff_terms *t = amp_terms_of((enum amp_protocol)p)->handoffs;
+        const struct amp_handoff_terms *t = amp_answers_of((enum amp_protocol)p)->handoffs;
         if (t && t->offer)
             return (enum amp_protocol)p;
     }
@@ -83,7 +84,7 @@ int amp_handoffs_request(struct amp_handoffs *h, const struct amp_handoff_reques
         says.context = amp_buf_span(&value);
     }
     if (amp_sequence_rise(h->store, says.by, 1, h->now_ms, h->box, &says.sequence, err) < 0 ||
-        amp_terms_of(protocol)->handoffs->offer(&says, &line, err) < 0)
+        amp_answers_of(protocol)->handoffs->offer(&says, &line, err) < 0)
         return -1;
     struct amp_reader *reader = amp_reader_new(NULL, err);
     if (!reader)
@@ -103,7 +104,7 @@ static int answer_compose(struct amp_handoffs *h, struct amp_reader *reader,
 {
     const enum amp_protocol protocol = amp_protocol_find(r->protocol);
     const struct amp_check_options opt = {.only = protocol, .now_ms = h->now_ms};
-    const struct amp_terms *terms = amp_terms_of(protocol);
+    const struct amp_answer_terms *terms = amp_answers_of(protocol);
     struct amp_answer a = {.by = said->by, .node = said->by, .now_ms = h->now_ms};
     struct amp_view of;
 

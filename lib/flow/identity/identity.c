@@ -13,7 +13,6 @@
 #include "base/codes.h"
 #include "message/ledger/ledger.h"
 #include "protocol/question.h"
-#include "protocol/terms.h"
 
 #define ADMIN     "admin"
 #define SYSTEM    "system"
@@ -210,7 +209,7 @@ bool amp_said_by(const struct amp_identities *ids, const struct amp_said *said, 
 
 struct amp_span amp_speaker(const struct amp_view *v, char mem[AMP_SPEAKER_MAX])
 {
-    const struct amp_question_terms *t = amp_terms_of(v->protocol)->questions;
+    const struct amp_question_terms *t = amp_questions_of(v->protocol);
     struct amp_span op;
 
     if (!t || !t->reviewed || !t->reviewed(v, &op))

@@ -16,7 +16,7 @@
 #include "flow/pool/private.h"
 #include "flow/work/io.h"
 #include "flow/work/runtime/runtime.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 /* ---- the wait ---- */
 
@@ -208,7 +208,7 @@ static int job_work(struct amp_slot *slot, struct amp_pool_outcome *out, struct 
         return -1;
     bool in_session = amp_session_is_task(&v) && v.id.n > 0;
     int ours = in_session ? 1
-               : v.kind == AMP_KIND_DISPATCH && !amp_terms_of(v.protocol)->keeps_tasks
+               : v.kind == AMP_KIND_DISPATCH && !amp_work_of(v.protocol)->keeps_tasks
                    ? amp_runtime_is_ours(w, &v, err)
                    : v.kind == AMP_KIND_DISPATCH;
     if (ours < 0)

@@ -16,7 +16,7 @@
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
 #include "protocol/compose/json.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "queue/follow.h"
 #include "queue/priority.h"
 #include "queue/scope.h"
@@ -403,7 +403,7 @@ static int session_enter(const struct amp_submitter *q, const struct amp_view *v
     const struct amp_session_voice voice = {q->store, q->actor, now_ms};
     struct amp_error why = {0};
 
-    if (v->kind != AMP_KIND_DISPATCH || !amp_terms_of(v->protocol)->in_sessions ||
+    if (v->kind != AMP_KIND_DISPATCH || !amp_work_of(v->protocol)->in_sessions ||
         amp_session_admit(&voice, v, AMP_SIZE_UNKNOWN, &why) != AMP_ADMIT_FAILED)
         return 0;
     return amp_fail_unless_no(err, &why);

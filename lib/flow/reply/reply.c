@@ -20,6 +20,7 @@
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
+#include "protocol/work.h"
 #include "record/subject.h"
 
 #define KEPT_MS INT64_C(604800000)
@@ -87,7 +88,9 @@ struct work {
     struct amp_store *store;
     const struct amp_reply *r;
     struct amp_reply_result *out;
-    const struct amp_terms *terms;
+    const struct amp_answer_terms *answers;
+    const struct amp_work_terms *terms;
+    bool acks_name_work;
     struct amp_reply_said said;
     struct amp_reader *reader, *own;
     struct amp_view of, line; /* the message; the answer */
@@ -120,7 +123,9 @@ static int message_load(struct work *w, struct amp_error *err)
     if (amp_reader_line(w->reader, w->rec.line, &opt, &w->of, NULL, NULL, err) < 0)
         return -1;
     amp_message_name(&w->of, w->name);
-    w->terms = amp_terms_of(w->of.protocol);
+    w->answers = amp_answers_of(w->of.protocol);
+    w->terms = amp_work_of(w->of.protocol);
+    w->acks_name_work = amp_delivery_of(w->of.protocol)->acks_name_work;
     return 0;
 }
 
@@ -134,7 +139,7 @@ static int speaker_find(struct work *w, struct amp_error *err)
         snprintf(w->role, sizeof w->role, "%.*s", (int)(slash - w->r->by), w->r->by);
     else if (amp_holder_role(w->store, w->agent, w->role, err) < 0)
         return -1;
-    if (!w->terms->replies || !w->terms->replies->by_role) {
+    if (!w->answers->replies || !w->answers->replies->by_role) {
         snprintf(w->by, sizeof w->by, "%s", w->agent);
         snprintf(w->out->principal, sizeof w->out->principal, "%s", w->agent);
         return 0;
@@ -177,11 +182,11 @@ static int last_load(struct work *w, struct amp_error *err)
 /* Whether the agent has taken the work up. */
 static bool is_taken(const struct work *w)
 {
-    if (w->r->taken && !amp_holder_accepts(&w->rec) && !w->terms->acks_name_work)
+    if (w->r->taken && !amp_holder_accepts(&w->rec) && !w->acks_name_work)
         return true;
     if (amp_holder_accepts(&w->rec))
         return amp_span_is(w->rec.holder, w->by);
-    return w->terms->acks_name_work ? w->answered : w->rec.state == AMP_DELIVERY_READ;
+    return w->acks_name_work ? w->answered : w->rec.state == AMP_DELIVERY_READ;
 }
 
 static int state_check(const struct work *w, struct amp_error *err)
@@ -212,11 +217,11 @@ static int state_check(const struct work *w, struct amp_error *err)
         return amp_fail(err, AMP_NO, expired, "the time to live of %s has passed", id);
     if (w->r->act == AMP_REPLY_ACCEPT && w->answered)
         return amp_fail(err, AMP_NO, already_accepted, "%s answered %s before", w->agent, id);
-    if (w->r->act == AMP_REPLY_PROGRESS && w->terms->progress_least_ms > 0 && w->answered &&
-        w->r->now_ms - w->last.progress_ms < w->terms->progress_least_ms)
+    if (w->r->act == AMP_REPLY_PROGRESS && w->answers->progress_least_ms > 0 && w->answered &&
+        w->r->now_ms - w->last.progress_ms < w->answers->progress_least_ms)
         return amp_fail(err, AMP_NO, too_frequent,
                         "progress is reported at most once in %lld s (last: %lld s ago)",
-                        (long long)w->terms->progress_least_ms / 1000,
+                        (long long)w->answers->progress_least_ms / 1000,
                         (long long)(w->r->now_ms - w->last.progress_ms) / 1000);
     return 0;
 }
@@ -292,7 +297,7 @@ static int line_compose(struct work *w, struct amp_error *err)
 {
     struct amp_buf *out = &w->out->line;
     amp_buf_reset(out);
-    int rc = w->terms->replies->compose(&w->of, &w->said, out, err);
+    int rc = w->answers->replies->compose(&w->of, &w->said, out, err);
     if (starved)
         return amp_fail_memory(err);
     if (rc < 0)
@@ -345,7 +350,7 @@ static bool is_ack(const struct work *w)
 static bool is_outcome(const struct work *w)
 {
     struct amp_outcome o;
-    return amp_outcome_read(&w->line, &o) || amp_terms_of(w->line.protocol)->watched;
+    return amp_outcome_read(&w->line, &o) || amp_work_of(w->line.protocol)->watched;
 }
 
 static int answer_check(struct work *w, struct amp_error *err)
@@ -364,7 +369,7 @@ static int answer_apply(struct work *w, struct amp_error *err)
         return amp_message_acknowledge(w->store, &w->line, now, err);
     if (is_outcome(w))
         return amp_outcome_apply(w->store, &w->line, now, err);
-    if ((w->terms->no_stages & 1u << stage) || w->rec.state == AMP_DELIVERY_FULFILLED)
+    if ((w->answers->no_stages & 1u << stage) || w->rec.state == AMP_DELIVERY_FULFILLED)
         return 0;
     const struct amp_message_answer a = {.stage = stage,
                                          .by = w->by,
@@ -504,7 +509,7 @@ static int said_fill(struct work *w, struct amp_error *err)
 /* Measures the change of the branch, outside the store's lock. */
 static int change_measure(struct work *w, struct amp_error *err)
 {
-    const struct amp_reply_terms *t = w->terms->replies;
+    const struct amp_reply_terms *t = w->answers->replies;
     w->data = w->r->data ? json_deep_copy(w->r->data) : NULL;
     if (said_fill(w, err) < 0)
         return -1;
@@ -538,7 +543,7 @@ static int answer_make(struct work *w, struct amp_error *err)
     int left = leftover_finish(w, err);
     if (left != 0)
         return left < 0 ? -1 : 0;
-    if (!w->terms->replies)
+    if (!w->answers->replies)
         return amp_fail(err, AMP_NO, unsupported_reply, "%s is not answered", w->out->id);
     return state_check(w, err) < 0 || said_fill(w, err) < 0 || sender_check(w, err) < 0 ||
                    given_check(w, err) < 0 || line_compose(w, err) < 0 ||

@@ -18,7 +18,7 @@
 #include "flow/work/runtime/runtime.h"
 #include "flow/work/walls/confined.h"
 #include "protocol/amp/compose.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "record/subject.h"
 #include "task/record.h"
 #include "worktree/git/patch.h"
@@ -56,7 +56,7 @@ static int dispatch_admit(struct amp_worker *w, const struct amp_view *v, const 
                           struct amp_error *err)
 {
     /* An invalid line of another protocol is in the error log. */
-    if (!amp_terms_of(v->protocol)->keeps_tasks)
+    if (!amp_work_of(v->protocol)->keeps_tasks)
         return bad != NULL;
     if (bad ? !strcmp(bad, "branch_violation")
             : amp_branch_is_protected(v->body.dispatch.branch, w->opt->protected_))
@@ -584,7 +584,7 @@ static void work_init(struct work *k, const struct amp_view *v, const char *base
 static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                          struct amp_error *err)
 {
-    if (!amp_terms_of(v->protocol)->keeps_tasks)
+    if (!amp_work_of(v->protocol)->keeps_tasks)
         return amp_runtime_work(w, job, v, &run_options(w)->runtime, err);
     struct work *k = calloc(1, sizeof *k);
     int rc = -1;
@@ -617,7 +617,7 @@ static int run_ours(struct amp_worker *w, const struct amp_view *v, struct amp_e
     int runtime = amp_runtime_is_ours(w, v, err);
     if (runtime != 0)
         return runtime;
-    return v->kind == AMP_KIND_DISPATCH && amp_terms_of(v->protocol)->keeps_tasks && v->id.n &&
+    return v->kind == AMP_KIND_DISPATCH && amp_work_of(v->protocol)->keeps_tasks && v->id.n &&
            v->task.n && amp_intake_is_to(v, w->opt->role);
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/codes.h"
 #include "flow/session/private.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "json/record.h"
 
 static int batch_begin(const struct amp_session_voice *v, bool *own, struct amp_error *err)

@@ -17,7 +17,7 @@
 #include "hitl/record.h"
 #include "message/inbox/inbox.h"
 #include "protocol/amp/compose.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "task/record.h"
 #include "task/task.h"
 

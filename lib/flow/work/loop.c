@@ -19,6 +19,7 @@
 #include "message/settle/answer.h"
 #include "protocol/amp/compose.h"
 #include "protocol/compose/answer.h"
+#include "protocol/work.h"
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
@@ -42,7 +43,7 @@ int amp_worker_take(struct amp_worker *w, const struct amp_view *v, struct amp_e
     char task[256];
     enum amp_store_outcome outcome;
     /* Other protocols have no role of their own for this. */
-    bool keeps = amp_terms_of(v->protocol)->keeps_tasks || !w->role->taken;
+    bool keeps = amp_work_of(v->protocol)->keeps_tasks || !w->role->taken;
 
     amp_buf_init(&ack, 1 << 16);
     amp_buf_init(&id, 1024);
@@ -86,7 +87,7 @@ static int message_submit(struct amp_worker *w, struct amp_view *v, struct amp_e
     if (w->opt->submit(w->opt->wait_ctx, v, err) < 0)
         return -1;
     w->io->dirty = true; /* the state is synced before a line is written */
-    if (!v->needs_ack || !amp_terms_of(v->protocol)->keeps_tasks)
+    if (!v->needs_ack || !amp_work_of(v->protocol)->keeps_tasks)
         return 0;
     return amp_compose_ack(v, AMP_STAGE_RECEIVED, w->opt->role, NULL, amp_now_ms(), &ack, err) < 0
                ? -1
@@ -101,7 +102,7 @@ static int sender_nack(struct amp_worker *w, const struct amp_view *v, const str
     AMP_BUF struct amp_buf mem = {0}, nack = {0};
     struct amp_message_rec rec;
 
-    if (!amp_terms_of(v->protocol)->keeps_tasks || !v->id.n || !v->task.n ||
+    if (!amp_work_of(v->protocol)->keeps_tasks || !v->id.n || !v->task.n ||
         v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
         return 0;
     amp_buf_init(&mem, 256 << 20);
@@ -122,7 +123,7 @@ static int message_hear(struct amp_worker *w, const struct amp_view *v, bool our
                         struct amp_error *err)
 {
     /* Other protocols have no coordinator: any sender that may speak sends work. */
-    const char *asker = ours && amp_terms_of(v->protocol)->keeps_tasks ? w->role->asked_by : NULL;
+    const char *asker = ours && amp_work_of(v->protocol)->keeps_tasks ? w->role->asked_by : NULL;
     struct amp_said said;
     struct amp_error why;
     int rc = amp_identities_who(w->opt->ids, v, w->opt->trusted, &said, &why, err);
@@ -253,7 +254,7 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
                         (int)id.n, id.p);
     if (amp_reader_line(reader, rec.line, &opt, view, NULL, NULL, err) < 0)
         return -1;
-    if (!view->id.n && amp_terms_of(view->protocol)->in_sessions)
+    if (!view->id.n && amp_work_of(view->protocol)->in_sessions)
         view->id = id;
     return 0;
 }

@@ -12,7 +12,7 @@
 
 #include "message/record/forget.h"
 #include "message/record/record.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 enum {
     PAGE_MAX = 8, /* ids in a record */
@@ -23,7 +23,7 @@ enum {
 /* The key of the work that a request and its outcome both name; false if the message is neither. */
 static bool work_key(const struct amp_view *v, struct amp_key *key, bool *is_request)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_work_terms *t = amp_work_of(v->protocol);
     struct amp_work work;
     if (!t->work || !t->work(v, &work) || work.second.n == 0)
         return false;

@@ -9,13 +9,14 @@
 #include "message/ledger/delivery.h"
 #include "message/ledger/holder.h"
 #include "message/record/record.h"
+#include "protocol/work.h"
 #include "record/subject.h"
 
 static int64_t set; /* 0: the protocol's */
 
 int64_t amp_claims_most(enum amp_protocol p)
 {
-    int64_t own = amp_terms_of(p)->claims_most;
+    int64_t own = amp_work_of(p)->claims_most;
     return own > 0 && set > 0 ? set : own;
 }
 
@@ -105,7 +106,7 @@ int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
 
     if (amp_message_find(s, id, &mem, &r, err) < 0)
         return -1;
-    const struct amp_terms *t = amp_delivery_terms(&r);
+    const struct amp_work_terms *t = amp_work_of(amp_protocol_find(r.protocol));
     const int64_t most = r.found ? amp_claims_most(amp_protocol_find(r.protocol)) : 0;
     struct counting n = {
         .store = s, .agent = agent, .id = id, .task = r.task, .tasks = {.max = 1 << 16}};

@@ -1,7 +1,7 @@
 /*
  * The number of works that an agent has accepted and not ended, where the protocol limits it
- * (amp_terms.claims_most). Key "work_claim.<agent>.<message>"; a record whose work has ended does
- * not count, and is removed with the agent's next claim.
+ * (amp_work_terms.claims_most). Key "work_claim.<agent>.<message>"; a record whose work has ended
+ * does not count, and is removed with the agent's next claim.
  */
 #ifndef AMP_MESSAGE_LEDGER_CLAIMS_H
 #define AMP_MESSAGE_LEDGER_CLAIMS_H

@@ -1,12 +1,9 @@
 /* The steps of a delivery: facts, the machine, and the effects on the record. */
 #include "message/ledger/delivery.h"
 
-const struct amp_terms *amp_delivery_terms(const struct amp_message_rec *r)
-{
-    return amp_terms_of(amp_protocol_find(r->protocol));
-}
+#include "protocol/delivery.h"
 
-static bool admission_ends(const struct amp_terms *t)
+static bool admission_ends(const struct amp_delivery_terms *t)
 {
     return t->acknowledges && t->waits_for == AMP_STAGE_RECEIVED;
 }
@@ -14,7 +11,7 @@ static bool admission_ends(const struct amp_terms *t)
 int amp_delivery_decide(const struct amp_message_rec *r, struct amp_delivery_step *st,
                         struct amp_error *err)
 {
-    const struct amp_terms *t = amp_delivery_terms(r);
+    const struct amp_delivery_terms *t = amp_delivery_of(amp_protocol_find(r->protocol));
     uint32_t facts = (r->departed_ms > 0 ? AMP_DELIVERY_IF_RETRY_DELIVERED : 0) |
                      (admission_ends(t) ? AMP_DELIVERY_IF_ADMISSION_ENDS : 0) |
                      (t->work_is_ack ? AMP_DELIVERY_IF_UNTIL_OUTCOME : 0) |
@@ -66,7 +63,7 @@ static void wait_begin(struct amp_message_rec *r, int64_t now_ms)
  * admitted messages expire. The time of an execution that waits in an inbox has not begun. */
 static int64_t admission_due(const struct amp_message_rec *r, const struct amp_delivery_step *st)
 {
-    const struct amp_terms *t = amp_delivery_terms(r);
+    const struct amp_delivery_terms *t = amp_delivery_of(amp_protocol_find(r->protocol));
     int64_t expires = t->expires_unread ? r->expires_ms : 0;
     if (r->sla_ms == 0 || (t->begins_read && st->waits))
         return expires;
@@ -76,7 +73,7 @@ static int64_t admission_due(const struct amp_message_rec *r, const struct amp_d
 
 static void outcome_expect(struct amp_message_rec *r, const struct amp_delivery_step *st)
 {
-    const struct amp_terms *t = amp_delivery_terms(r);
+    const struct amp_delivery_terms *t = amp_delivery_of(amp_protocol_find(r->protocol));
     bool admitted = st->from == AMP_DELIVERY_RECEIVED && r->due_ms > 0 && !t->begins_read;
     if (st->r.to == st->from && amp_delivery_puts_off(r, st))
         r->due_ms = outcome_due(r, st);
@@ -122,7 +119,8 @@ static void put_off(struct amp_message_rec *r, int64_t now_ms)
     int64_t limit = outcome ? r->sla_ms : r->ack_timeout_ms;
     int64_t due = now_ms + (limit > 0 ? limit : r->beat_ms);
     bool expires = r->state == AMP_DELIVERY_SENT ||
-                   (r->state == AMP_DELIVERY_RECEIVED && amp_delivery_terms(r)->expires_unread);
+                   (r->state == AMP_DELIVERY_RECEIVED &&
+                    amp_delivery_of(amp_protocol_find(r->protocol))->expires_unread);
     if (expires && r->expires_ms > now_ms && r->expires_ms < due)
         due = r->expires_ms;
     r->due_ms = due;

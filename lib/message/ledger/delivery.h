@@ -7,7 +7,6 @@
 #define AMP_MESSAGE_LEDGER_DELIVERY_H
 
 #include "message/record/record.h"
-#include "protocol/terms.h"
 
 enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL };
 
@@ -24,9 +23,6 @@ struct amp_delivery_step {
     struct amp_fsm_result r;
     uint8_t from;
 };
-
-/* The terms of the record's protocol. */
-const struct amp_terms *amp_delivery_terms(const struct amp_message_rec *r);
 
 /* Decides the step; changes nothing. NO illegal_transition. */
 int amp_delivery_decide(const struct amp_message_rec *r, struct amp_delivery_step *st,

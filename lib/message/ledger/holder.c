@@ -5,15 +5,17 @@
 #include <string.h>
 
 #include "message/ledger/delivery.h"
+#include "protocol/delivery.h"
+#include "protocol/work.h"
 
 bool amp_holder_named(const struct amp_message_rec *r)
 {
-    return r->to.n > 0 && amp_delivery_terms(r)->to_holds;
+    return r->to.n > 0 && amp_work_of(amp_protocol_find(r->protocol))->to_holds;
 }
 
 bool amp_holder_accepts(const struct amp_message_rec *r)
 {
-    return amp_terms_has(amp_delivery_terms(r)->accepted, r->type);
+    return amp_terms_has(amp_work_of(amp_protocol_find(r->protocol))->accepted, r->type);
 }
 
 static bool is_called(struct amp_span name, const struct amp_holder_claim *c)
@@ -24,7 +26,7 @@ static bool is_called(struct amp_span name, const struct amp_holder_claim *c)
 
 static bool is_addressee(const struct amp_message_rec *r, const struct amp_holder_claim *c)
 {
-    const struct amp_terms *t = amp_delivery_terms(r);
+    const struct amp_work_terms *t = amp_work_of(amp_protocol_find(r->protocol));
     if (r->to.n == 0 || is_called(r->to, c) || is_called(r->holder, c))
         return true;
     return r->for_many && (!t->is_for || t->is_for(r->line, c->by) ||
@@ -65,7 +67,7 @@ int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
     enum amp_work_verdict verdict = amp_work_judge(&claim);
     if (verdict == AMP_WORK_ALLOWED)
         return 0;
-    const char *code = amp_terms_denial(amp_delivery_terms(r), verdict);
+    const char *code = amp_terms_denial(amp_work_of(amp_protocol_find(r->protocol)), verdict);
     struct amp_span owner = claim.is_claimed ? r->holder : r->to;
     if (verdict == AMP_WORK_NOT_ACCEPTED)
         return amp_fail_text(err, AMP_NO, code,
@@ -79,7 +81,7 @@ bool amp_holder_denied(const struct amp_error *e)
 {
     for (enum amp_protocol p = 0; e->status == AMP_NO && p < AMP_PROTO_COUNT; p++)
         for (enum amp_work_verdict v = AMP_WORK_ALLOWED + 1; v < AMP_WORK_VERDICTS; v++)
-            if (strcmp(e->code, amp_terms_denial(amp_terms_of(p), v)) == 0)
+            if (strcmp(e->code, amp_terms_denial(amp_work_of(p), v)) == 0)
                 return true;
     return false;
 }
@@ -93,7 +95,7 @@ int amp_holder_role(struct amp_store *s, const char *agent, char role[128], stru
 
 bool amp_work_is(const struct amp_message_rec *r)
 {
-    const struct amp_watched *work = amp_delivery_terms(r)->watched;
+    const struct amp_watched *work = amp_work_of(amp_protocol_find(r->protocol))->watched;
     while (work && work->type && !amp_span_is(r->type, work->type))
         work++;
     return work && work->type && !amp_span_is(r->to, "coordinator");

@@ -17,8 +17,8 @@ struct amp_holder_claim {
     bool takes_up;         /* only the agent that has the work may report it */
 };
 
-/* NO with the protocol's own code (amp_terms.denied): the agent may not report this stage. The text
- * of the error names the message's id. */
+/* NO with the protocol's own code (amp_work_terms.denied): the agent may not report this stage. The
+ * text of the error names the message's id. */
 int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
                      const struct amp_holder_claim *c, struct amp_error *err);
 /* Whether an error is one of these. */

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 
 static const uint8_t stage_events[] = {
     [AMP_STAGE_RECEIVED] = AMP_DELIVERY_EV_ACK_RECEIVED,
@@ -113,7 +115,7 @@ static int was_assigned(struct amp_span line, const struct amp_view *v, struct a
     AMP_BUF struct amp_buf assigned = {.max = line.n + 4096};
     const struct amp_check_options opt = {0};
     struct amp_view recorded;
-    if (!amp_terms_of(v->protocol)->assign)
+    if (!amp_delivery_of(v->protocol)->assign)
         return 0;
     struct amp_reader *reader = amp_reader_new(NULL, err);
     if (!reader)
@@ -163,7 +165,7 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->rec.ack_timeout_ms = w->former->ack_timeout_ms;
         w->rec.sla_ms = w->former->sla_ms;
     }
-    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    const struct amp_delivery_terms *terms = amp_delivery_of(v->protocol);
     if (terms->beat)
         terms->beat(v, &w->rec.beat_ms, &w->rec.beat_warns);
     /* A further attempt begins in the state in which the previous one waits for it. */
@@ -182,7 +184,7 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
 {
     bool counts = v->expires_ms == 0 && v->ttl_ms > 0 && v->ttl_ms < INT64_MAX - now_ms;
-    if (amp_terms_of(v->protocol)->expiry_is_advisory)
+    if (amp_delivery_of(v->protocol)->expiry_is_advisory)
         return 0;
     return counts ? now_ms + v->ttl_ms : amp_again_until(v);
 }
@@ -190,7 +192,7 @@ int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
 {
     int64_t until = amp_again_until(v);
-    return until > 0 && until <= now_ms && !amp_terms_of(v->protocol)->expiry_is_advisory;
+    return until > 0 && until <= now_ms && !amp_delivery_of(v->protocol)->expiry_is_advisory;
 }
 
 int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
@@ -251,14 +253,15 @@ static bool voids_letters(const struct work *w, const struct amp_delivery_step *
 {
     bool tracked = (st->r.effects & AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
     bool silence = st->from == AMP_DELIVERY_TIMED_OUT && w->rec.failure.n == 0 &&
-                   !amp_delivery_terms(&w->rec)->work_is_ack;
+                   !amp_delivery_of(amp_protocol_find(w->rec.protocol))->work_is_ack;
     return tracked || (w->rec.given_up.n > 0 && (silence || w->said->stage == AMP_STAGE_FULFILLED));
 }
 
 /* Adds the earlier stages that were not acknowledged. */
 static int stages_imply(struct work *w, struct amp_error *err)
 {
-    const struct amp_terms *t = amp_delivery_terms(&w->rec);
+    const struct amp_delivery_terms *delivery = amp_delivery_of(amp_protocol_find(w->rec.protocol));
+    const struct amp_answer_terms *answers = amp_answers_of(amp_protocol_find(w->rec.protocol));
     struct amp_message_rec *r = &w->rec;
     /* Lists have room for one more: the acknowledgement itself. */
     struct amp_ack_note *all = calloc(r->n_acks + AMP_STAGE_FULFILLED + 1, sizeof(*all));
@@ -267,9 +270,9 @@ static int stages_imply(struct work *w, struct amp_error *err)
     if (r->n_acks > 0)
         memcpy(all, r->acks, r->n_acks * sizeof(*all));
     uint32_t n = r->n_acks;
-    for (int i = AMP_STAGE_RECEIVED; t->stages_follow && i < (int)w->said->stage; i++) {
+    for (int i = AMP_STAGE_RECEIVED; delivery->stages_follow && i < (int)w->said->stage; i++) {
         const char *stage = amp_ack_stage_name((enum amp_ack_stage)i);
-        if (!(t->no_stages & 1u << i) && !amp_record_has_stage(r, stage))
+        if (!(answers->no_stages & 1u << i) && !amp_record_has_stage(r, stage))
             all[n++] = (struct amp_ack_note){
                 .stage = stage, .by = w->note.by, .at_ms = w->now_ms, .implied = true};
     }

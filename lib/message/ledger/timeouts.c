@@ -6,7 +6,7 @@
 #include <amp/base/num.h>
 
 #include "base/codes.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
 
 #define YEAR_MS INT64_C(31536000000)
 
@@ -15,7 +15,7 @@ static struct {
     int64_t ack_timeout_ms[AMP_PROTO_COUNT], sla_ms;
 } set;
 
-static bool is_silent(const struct amp_terms *t, const struct amp_view *v)
+static bool is_silent(const struct amp_delivery_terms *t, const struct amp_view *v)
 {
     return v->type.n == 0 || amp_terms_has(t->silent, v->type);
 }
@@ -26,7 +26,7 @@ int amp_timeouts_set_ack(void *arg, const char *text, struct amp_error *err)
     struct amp_span name = {text, eq ? (size_t)(eq - text) : strlen(text)};
     enum amp_protocol p = amp_protocol_find(name);
     (void)arg;
-    if (!eq || !amp_terms_of(p)->acknowledges)
+    if (!eq || !amp_delivery_of(p)->acknowledges)
         return amp_fail(err, AMP_USAGE, bad_protocol,
                         "expected amp=TIME, sw4rm=TIME or rtp=TIME, not '%.100s'", text);
     return amp_num_duration(amp_span_str(eq + 1), 1, YEAR_MS, &set.ack_timeout_ms[p], err);
@@ -49,7 +49,7 @@ int amp_timeouts_set_sla(void *arg, const char *text, struct amp_error *err)
 
 int64_t amp_timeouts_ack(const struct amp_view *v)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(v->protocol);
     int64_t ours = set.ack_timeout_ms[v->protocol];
     if (v->needs_ack)
         return ours > 0 && !v->has_ack_timeout ? ours : v->ack_timeout_ms;
@@ -62,7 +62,7 @@ int64_t amp_timeouts_ack(const struct amp_view *v)
 
 int64_t amp_timeouts_sla(const struct amp_view *v)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(v->protocol);
     if (t->work_ms && !t->work_is_ack)
         return t->work_ms(v);
     if (t->sla_ms == 0 || !v->wants_outcome || is_silent(t, v))

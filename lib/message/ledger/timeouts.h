@@ -1,5 +1,5 @@
 /* The time limits for the acknowledgement and the outcome of a message: the message's own, else the
- * configured ones, else those of its protocol (protocol/terms.h). */
+ * configured ones, else those of its protocol (protocol/delivery.h). */
 #ifndef AMP_MESSAGE_LEDGER_TIMEOUTS_H
 #define AMP_MESSAGE_LEDGER_TIMEOUTS_H
 

@@ -12,7 +12,7 @@
 #include "message/record/forget.h"
 #include "message/record/operation_key.h"
 #include "message/record/record.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "json/record.h"
 
 #define ATTEMPTS_MAX AMP_IDEM_ATTEMPTS /* kept in a record: the first, and the newest */
@@ -279,7 +279,7 @@ static int record_write(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     const struct amp_idem_answer *a = w->answer;
-    bool by_token = amp_terms_of(v->protocol)->operation(v) == AMP_OPERATION_BY_TOKEN;
+    bool by_token = amp_work_of(v->protocol)->operation(v) == AMP_OPERATION_BY_TOKEN;
     bool has_token = by_token && v->token.n > 0;
     struct operation r = {
         .producer = v->from,
@@ -332,7 +332,7 @@ static bool is_known(const struct work *w)
 static bool is_another(const struct work *w)
 {
     const struct amp_view *v = w->view;
-    return amp_terms_of(v->protocol)->counts_attempts && v->kind != AMP_KIND_DISPATCH &&
+    return amp_work_of(v->protocol)->counts_attempts && v->kind != AMP_KIND_DISPATCH &&
            v->attempt <= 1 && !is_known(w);
 }
 
@@ -340,7 +340,7 @@ static bool is_another(const struct work *w)
 static int attempt_check(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
-    if (!amp_terms_of(v->protocol)->counts_attempts || !v->has_attempt)
+    if (!amp_work_of(v->protocol)->counts_attempts || !v->has_attempt)
         return 0;
     if (!is_known(w) && v->attempt <= w->op.rec.attempt)
         return amp_fail(err, AMP_NO, attempt_not_incremented,

@@ -9,6 +9,7 @@
 
 #include "base/backoff.h"
 #include "base/codes.h"
+#include "protocol/delivery.h"
 
 #define BUDGET_MAX 1000
 #define WAIT_MAX   ((int64_t)7 * 24 * 3600 * 1000)
@@ -35,7 +36,7 @@ void amp_retry_defaults(struct amp_retry_rules *out)
 {
     *out = (struct amp_retry_rules){0};
     for (enum amp_protocol p = 0; p < AMP_PROTO_COUNT; p++)
-        out->of[p] = amp_terms_of(p)->retries;
+        out->of[p] = amp_delivery_of(p)->retries;
 }
 
 /* The protocols of "PROTOCOL=…": one; without it, all. */

@@ -8,7 +8,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "message/ledger/ledger.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
 
 /* Each protocol's waits, with a budget of 0 (Runtime Protocol: 4). */
 struct amp_retry_rules {

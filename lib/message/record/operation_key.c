@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 /* The key of an operation without a token: a digest of sender, type, conversation and payload;
  * outside of a conversation, of the id. The first part is empty, so no producer has this key. */
@@ -26,7 +26,7 @@ int amp_operation_key(const struct amp_view *v, struct amp_operation_key *out,
                       struct amp_error *err)
 {
     out->key = (struct amp_key){0};
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_work_terms *t = amp_work_of(v->protocol);
     enum amp_operation_by by = t->operation ? t->operation(v) : AMP_OPERATION_NONE;
     if (by == AMP_OPERATION_NONE || v->from.n == 0)
         return 0;

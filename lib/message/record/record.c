@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/codes.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 static const struct amp_rec_field ack_fields[] = {
     AMP_REC(CSTR, struct amp_ack_note, "stage", stage),
@@ -195,7 +195,7 @@ static bool is_plain(struct amp_span s)
 
 bool amp_message_name(struct amp_view *v, char mem[AMP_MSG_ID_MAX])
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_work_terms *t = amp_work_of(v->protocol);
     if (v->id.n > 0)
         return true;
     bool may = t->name && v->task.n > 0 && is_plain(v->task) && is_plain(v->correlation);

@@ -4,6 +4,7 @@
 
 #include "base/codes.h"
 #include "message/record/record.h"
+#include "protocol/answers.h"
 #include "record/subject.h"
 
 struct taking {
@@ -77,7 +78,7 @@ int amp_sequence_rise(struct amp_store *s, struct amp_span producer, uint32_t n,
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,
                         struct amp_answer *a, struct amp_error *err)
 {
-    const struct amp_terms *t = amp_terms_of(of->protocol);
+    const struct amp_answer_terms *t = amp_answers_of(of->protocol);
     if (!s || t->numbering == AMP_NUMBERED_NOT || (t->answers && !t->answers(of)))
         return 0;
     if (t->numbering == AMP_NUMBERED_BY_PRODUCER)

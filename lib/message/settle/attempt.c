@@ -15,7 +15,9 @@
 #include "message/operation/retry.h"
 #include "message/record/sequence.h"
 #include "message/settle/step.h"
+#include "protocol/answers.h"
 #include "protocol/compose/answer.h"
+#include "protocol/delivery.h"
 
 /* ---- whether a tool may be called twice ---- */
 
@@ -80,7 +82,9 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
              amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts", AMP_CLIP(o->id, 100), code);
     /* A producer that gets nacks had one for the timeout. */
     o->st.event = AMP_DELIVERY_EV_GIVE_UP;
-    o->st.notified = amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NACK || o->r.notified;
+    o->st.notified =
+        amp_delivery_of(amp_protocol_find(o->r.protocol))->notifies == AMP_NOTIFIES_NACK ||
+        o->r.notified;
     /* Its time is over: that is the end of the work, not only of this message. */
     o->end.stage = verdict == AMP_RETRY_EXPIRED ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
     o->end.code = amp_retry_word(verdict);
@@ -88,7 +92,8 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
     o->end.level = AMP_LEVEL_CRITICAL;
     o->r.given_up = amp_span_str(amp_retry_word(verdict));
     /* Work that was answered has its outcome; its sender has it, too. */
-    if (amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_OUTCOME && o->r.failure.n == 0) {
+    if (amp_delivery_of(amp_protocol_find(o->r.protocol))->notifies == AMP_NOTIFIES_OUTCOME &&
+        o->r.failure.n == 0) {
         snprintf(what, sizeof what, "%s by %.*s within %g s, after %lld %s",
                  o->r.silent ? "no sign of life" : "no RESPONSE", AMP_CLIP(o->r.to, 100),
                  (double)(o->r.silent ? o->r.beat_ms : o->r.ack_timeout_ms) / 1e3,
@@ -119,7 +124,7 @@ static int attempt_decide(struct amp_overdue *o, const struct amp_view *v)
     struct amp_retry_policy p = o->sw->opt->retry->of[v->protocol];
     struct amp_retry_facts f = {
         .retries = (uint32_t)(amp_step_attempts(&o->r) - 1),
-        .terminal = !amp_terms_of(v->protocol)->again,
+        .terminal = !amp_delivery_of(v->protocol)->again,
         .tool_call = v->kind == AMP_KIND_TOOL_CALL,
         .now_ms = o->sw->now_ms,
         .expires_ms = amp_again_until(v),
@@ -234,7 +239,8 @@ int amp_attempt_depart(struct amp_overdue *o)
     bool leaves = o->r.departed_ms == 0;
     if (o->r.next.n == 0)
         return amp_step_settle(o);
-    bool numbered = leaves && amp_delivery_terms(&o->r)->numbering == AMP_NUMBERED_BY_NODE;
+    bool numbered = leaves && amp_answers_of(amp_protocol_find(o->r.protocol))->numbering ==
+                                  AMP_NUMBERED_BY_NODE;
     if (numbered) {
         o->r.node = amp_span_str(sw->opt->actor);
         o->r.sequence = 1; /* takes a real number when it leaves */

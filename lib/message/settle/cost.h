@@ -6,7 +6,7 @@
 #ifndef AMP_MESSAGE_SETTLE_COST_H
 #define AMP_MESSAGE_SETTLE_COST_H
 
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "store/store.h"
 
 #define AMP_COST_KIND "spent" /* of the records in the store */

@@ -5,6 +5,9 @@
 #include "message/record/sequence.h"
 #include "message/settle/step.h"
 #include "protocol/amp/amp.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
+#include "protocol/work.h"
 
 static int task_look(struct amp_sweep *sw, struct amp_span task, struct amp_task_facts *out)
 {
@@ -49,7 +52,8 @@ static int escalation_compose(struct amp_overdue *o, const char *const *affected
     char task_id[128] = AMP_TASK_NONE;
     struct amp_task_facts t = {0};
     AMP_BUF struct amp_buf words = {.max = 8192};
-    bool ours = amp_delivery_terms(&o->r)->keeps_tasks && amp_is_task_id(o->r.task);
+    bool ours =
+        amp_work_of(amp_protocol_find(o->r.protocol))->keeps_tasks && amp_is_task_id(o->r.task);
     if (ours) {
         amp_span_copy(o->r.task, task_id, sizeof(task_id));
         if (task_look(sw, o->r.task, &t) < 0)
@@ -88,7 +92,7 @@ static int sender_notify(struct amp_overdue *o)
                                  .correlation = o->r.correlation,
                                  .payload = AMP_TOK_NONE};
     /* An outcome, and the trace of a notice, repeat members that the record does not have. */
-    int read = amp_delivery_terms(&o->r)->notifies != AMP_NOTIFIES_NACK
+    int read = amp_delivery_of(amp_protocol_find(o->r.protocol))->notifies != AMP_NOTIFIES_NACK
                    ? amp_step_read(o, o->r.line, &whole)
                    : 0;
     if (read > 0)
@@ -103,7 +107,7 @@ static int sender_notify(struct amp_overdue *o)
                            .now_ms = sw->now_ms};
     amp_buf_reset(&sw->line);
     if (read < 0 || amp_sequence_answer(sw->store, &of, sw->opt->actor, &a, sw->err) < 0 ||
-        amp_delivery_terms(&o->r)->answer(&of, &a, &sw->line, sw->err) < 0)
+        amp_answers_of(amp_protocol_find(o->r.protocol))->answer(&of, &a, &sw->line, sw->err) < 0)
         return -1;
     line_emit(sw, o->id, AMP_ROLE_answer);
     return 0;
@@ -114,7 +118,8 @@ static int person_notify(struct amp_overdue *o)
     char msg_id[AMP_AFFECTED_MAX + 1], look[160];
     bool fits = amp_span_copy(o->id, msg_id, sizeof(msg_id));
     struct amp_span who = o->r.to.n > 0 ? o->r.to : AMP_SPAN("the recipient");
-    bool role = amp_delivery_terms(&o->r)->keeps_tasks && o->r.to.n > 0; /* AMP names roles */
+    bool role = amp_work_of(amp_protocol_find(o->r.protocol))->keeps_tasks &&
+                o->r.to.n > 0; /* AMP names roles */
     snprintf(look, sizeof(look), "Check that %s%.*s is running and reads its input",
              role ? "the " : "", AMP_CLIP(who, 64));
     const char *affected[] = {fits ? msg_id : NULL, NULL};
@@ -124,7 +129,7 @@ static int person_notify(struct amp_overdue *o)
 
 int amp_notify_end(struct amp_overdue *o)
 {
-    const struct amp_terms *t = amp_delivery_terms(&o->r);
+    const struct amp_delivery_terms *t = amp_delivery_of(amp_protocol_find(o->r.protocol));
     bool sender = (t->notifies == AMP_NOTIFIES_NACK && o->r.from.n > 0) ||
                   (t->notifies == AMP_NOTIFIES_NOTICE && o->end.stage != AMP_STAGE_TIMED_OUT) ||
                   (t->notifies == AMP_NOTIFIES_OUTCOME && o->st.event == AMP_DELIVERY_EV_GIVE_UP &&

@@ -13,13 +13,15 @@
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/cost.h"
-#include "protocol/terms.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
+#include "protocol/work.h"
 
 /* ---- AMP ---- */
 
 static bool is_progress(const struct amp_view *v)
 {
-    return amp_terms_of(v->protocol)->watched && v->task.n > 0 && v->kind != AMP_KIND_DISPATCH &&
+    return amp_work_of(v->protocol)->watched && v->task.n > 0 && v->kind != AMP_KIND_DISPATCH &&
            v->kind != AMP_KIND_REVIEW;
 }
 
@@ -104,7 +106,7 @@ int amp_progress_apply(struct amp_store *s, const struct amp_view *v, int64_t no
     struct hearing h = {.store = s, .v = v, .now_ms = now_ms};
     if (!is_progress(v) || !amp_span_copy(v->from, h.by, sizeof(h.by)))
         return 0;
-    const struct amp_watched *work = amp_terms_of(v->protocol)->watched;
+    const struct amp_watched *work = amp_work_of(v->protocol)->watched;
     while (work->type && work->ended_by != v->kind)
         work++;
     h.type = work->type;
@@ -135,7 +137,7 @@ static bool answer_read(const struct amp_view *v, struct amp_message_answer *a, 
                                      .eta_ms = o.eta_ms};
     if (o.classed)
         a->failure = amp_retry_class(a->code);
-    if (v->kind == AMP_KIND_PROGRESS && amp_terms_of(v->protocol)->progress_least_ms > 0)
+    if (v->kind == AMP_KIND_PROGRESS && amp_answers_of(v->protocol)->progress_least_ms > 0)
         a->progress_ms = v->created_ms;
     return true;
 }
@@ -164,7 +166,7 @@ struct answering {
 static int attempt_ends(const struct answering *t, struct amp_span id, bool *ends,
                         struct amp_error *err)
 {
-    const struct amp_terms *terms = amp_terms_of(t->v->protocol);
+    const struct amp_work_terms *terms = amp_work_of(t->v->protocol);
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     *ends = true;
@@ -183,7 +185,7 @@ static int attempt_ended(const struct answering *t, struct amp_span id, struct a
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     bool ends = t->answer->stage == AMP_STAGE_FAILED || t->answer->stage == AMP_STAGE_FULFILLED;
-    if (!ends || !facts || !facts->ended || !amp_terms_of(t->v->protocol)->reviews)
+    if (!ends || !facts || !facts->ended || !amp_work_of(t->v->protocol)->reviews)
         return 0;
     if (amp_message_find(t->store, id, &mem, &r, err) < 0)
         return -1;
@@ -233,7 +235,7 @@ static int attempts_answer(struct amp_store *s, const struct amp_view *v,
                            struct amp_error *err)
 {
     struct answering t = {.store = s, .v = v, .answer = a, .now_ms = now_ms, .check = check};
-    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    const struct amp_work_terms *terms = amp_work_of(v->protocol);
     t.spent = !check && terms->usage && terms->usage(v, &t.usage);
     if (amp_awaited_each(s, v, attempt_answer, &t, err) < 0)
         return -1;
@@ -281,7 +283,7 @@ int amp_progress_early(struct amp_store *s, const struct amp_view *v, int64_t *s
                        struct amp_error *err)
 {
     struct pace p = {.store = s};
-    int64_t least = amp_terms_of(v->protocol)->progress_least_ms;
+    int64_t least = amp_answers_of(v->protocol)->progress_least_ms;
     if (v->kind != AMP_KIND_PROGRESS || least <= 0 || v->created_ms <= 0)
         return 0;
     if (amp_awaited_each(s, v, pace_look, &p, err) < 0)
@@ -324,7 +326,7 @@ static int ack_check(struct amp_store *s, const struct amp_view *v, struct amp_e
 {
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {.max = (size_t)256 << 20};
-    if (!amp_terms_of(v->protocol)->acks_are_durable || v->body.ack.stage != AMP_STAGE_FULFILLED)
+    if (!amp_delivery_of(v->protocol)->acks_are_durable || v->body.ack.stage != AMP_STAGE_FULFILLED)
         return 0;
     if (amp_message_find(s, v->body.ack.ref, &mem, &r, err) < 0)
         return -1;
@@ -336,7 +338,7 @@ static int ack_check(struct amp_store *s, const struct amp_view *v, struct amp_e
 
 static struct amp_message_answer ack_read(const struct amp_view *v, char by[256])
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(v->protocol);
     struct amp_message_answer a = {.stage = amp_message_stage_of(v),
                                    .by = by,
                                    .id = v->id,
@@ -383,5 +385,5 @@ int amp_idem_reply(struct amp_store *s, const struct amp_view *v, const struct a
                                             .at_ms = a->at_ms};
     return amp_sequence_answer(s, v, node, &to, err) < 0
                ? -1
-               : amp_terms_of(v->protocol)->duplicate(v, &to, &first, out, err);
+               : amp_answers_of(v->protocol)->duplicate(v, &to, &first, out, err);
 }

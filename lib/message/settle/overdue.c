@@ -14,6 +14,8 @@
 #include "message/facts.h"
 #include "message/operation/retry.h"
 #include "message/settle/step.h"
+#include "protocol/delivery.h"
+#include "protocol/work.h"
 
 #define STEPS_MAX 16
 
@@ -30,7 +32,8 @@ static int record_load(struct amp_overdue *o)
 /* Another attempt, or a dead letter, follows. */
 static bool is_decided_on(const struct amp_overdue *o)
 {
-    return o->r.state == AMP_DELIVERY_SENT || amp_delivery_terms(&o->r)->work_is_ack;
+    return o->r.state == AMP_DELIVERY_SENT ||
+           amp_delivery_of(amp_protocol_find(o->r.protocol))->work_is_ack;
 }
 
 /* AOP §6.1: a sign of life is overdue, so the agent counts as lost. */
@@ -79,9 +82,10 @@ static bool is_notified_later(const struct amp_overdue *o)
 {
     const struct amp_retry_rules *rules = o->sw->opt->retry;
     enum amp_protocol p = amp_protocol_find(o->r.protocol);
-    if (amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NACK || !is_decided_on(o))
+    if (amp_delivery_of(amp_protocol_find(o->r.protocol))->notifies == AMP_NOTIFIES_NACK ||
+        !is_decided_on(o))
         return false;
-    return amp_delivery_terms(&o->r)->notifies != AMP_NOTIFIES_PERSON ||
+    return amp_delivery_of(amp_protocol_find(o->r.protocol))->notifies != AMP_NOTIFIES_PERSON ||
            (rules && rules->of[p].budget > 0);
 }
 
@@ -93,7 +97,7 @@ static int overdue_report(struct amp_overdue *o)
                                    .failure = "sla_breach",
                                    .actor = o->sw->opt->actor,
                                    .now_ms = o->sw->now_ms};
-    bool reviews = amp_delivery_terms(&o->r)->reviews;
+    bool reviews = amp_work_of(amp_protocol_find(o->r.protocol))->reviews;
     return reviews && facts && facts->ended ? facts->ended(o->sw->store, &e, o->sw->err) : 0;
 }
 
@@ -101,7 +105,7 @@ static int message_time_out(struct amp_overdue *o)
 {
     char what[512], sent[AMP_TIME_MAX];
     bool accepted = o->r.state != AMP_DELIVERY_SENT && o->r.sla_ms > 0;
-    bool call = accepted && amp_delivery_terms(&o->r)->begins_read;
+    bool call = accepted && amp_delivery_of(amp_protocol_find(o->r.protocol))->begins_read;
     struct amp_span who = o->r.holder.n > 0 ? o->r.holder
                           : o->r.to.n > 0   ? o->r.to
                                             : AMP_SPAN("an agent");
@@ -119,10 +123,12 @@ static int message_time_out(struct amp_overdue *o)
                  AMP_CLIP(o->id, 200));
     else
         snprintf(what, sizeof(what), "No %s %.*s%s%.*s: sent at %s, due within %g s, message %.*s",
-                 amp_delivery_terms(&o->r)->work_is_ack ? "RESPONSE to" : "acknowledgement of",
+                 amp_delivery_of(amp_protocol_find(o->r.protocol))->work_is_ack
+                     ? "RESPONSE to"
+                     : "acknowledgement of",
                  AMP_CLIP(o->r.type, 64), by_of(o), AMP_CLIP(o->r.to, 64), sent,
                  (double)o->r.ack_timeout_ms / 1e3, AMP_CLIP(o->id, 200));
-    const char *overdue = amp_delivery_terms(&o->r)->overdue_code;
+    const char *overdue = amp_delivery_of(amp_protocol_find(o->r.protocol))->overdue_code;
     if (accepted && overdue_report(o) < 0)
         return -1;
     o->st.notified = is_notified_later(o);

@@ -8,8 +8,9 @@
 #include "message/record/record.h"
 #include "message/record/sequence.h"
 #include "message/settle/outcome.h"
+#include "protocol/answers.h"
 #include "protocol/compose/answer.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 struct search {
     struct amp_store *store;
@@ -23,7 +24,7 @@ struct search {
 static int request_look(void *ctx, struct amp_span id, struct amp_error *err)
 {
     struct search *s = ctx;
-    const struct amp_terms *t = amp_terms_of(s->result->protocol);
+    const struct amp_work_terms *t = amp_work_of(s->result->protocol);
     struct amp_check_options opt = {.only = s->result->protocol};
     struct amp_message_rec r;
     struct amp_view request;
@@ -52,7 +53,7 @@ int amp_rails_find(struct amp_store *s, const struct amp_view *result, struct am
 {
     struct search look = {.store = s, .result = result, .out = out};
     *out = (struct amp_rails_found){0};
-    if (!amp_terms_of(result->protocol)->result_fault || result->kind != AMP_KIND_RESULT)
+    if (!amp_work_of(result->protocol)->result_fault || result->kind != AMP_KIND_RESULT)
         return 0;
     int rc = amp_awaited_each(s, result, request_look, &look, err);
     amp_reader_free(look.reader);

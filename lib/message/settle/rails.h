@@ -7,7 +7,7 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "store/store.h"
 
 /* The demands of the newest request of the result; requests to the responding agent have priority.

@@ -3,6 +3,7 @@
 
 #include "base/codes.h"
 #include "message/settle/step.h"
+#include "protocol/delivery.h"
 
 const char *amp_step_escalation(const struct amp_overdue *o)
 {
@@ -108,8 +109,9 @@ int amp_step_read(struct amp_overdue *o, struct amp_span line, struct amp_view *
 /* If a message is sent again until its outcome, it arrives only with the outcome. */
 bool amp_step_has_arrived(const struct amp_message_rec *r)
 {
-    return amp_delivery_terms(r)->work_is_ack ? amp_record_has_stage(r, "FULFILLED")
-                                              : amp_record_arrived(r);
+    return amp_delivery_of(amp_protocol_find(r->protocol))->work_is_ack
+               ? amp_record_has_stage(r, "FULFILLED")
+               : amp_record_arrived(r);
 }
 
 int amp_step_arrived(struct amp_overdue *o, bool *arrived)
@@ -129,7 +131,7 @@ int amp_step_arrived(struct amp_overdue *o, bool *arrived)
 
 void amp_step_code(const struct amp_message_rec *r, char out[128])
 {
-    const char *timeout = amp_delivery_terms(r)->timeout_code;
+    const char *timeout = amp_delivery_of(amp_protocol_find(r->protocol))->timeout_code;
     bool expired = r->failure.n == 0 && amp_span_is(r->given_up, AMP_CODE(ttl_expired));
     snprintf(out, 128, "%s",
              r->failure.n > 0 ? "rejected"

@@ -4,9 +4,12 @@
 #include <amp/base/id.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
+#include "protocol/work.h"
 
 int amp_terms_record(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                      struct amp_error *err)
@@ -42,24 +45,32 @@ static const struct amp_watched watched[] = {{"task_dispatch", AMP_KIND_RESULT},
                                              {"review_request", AMP_KIND_VERDICT},
                                              {NULL, AMP_KIND_OTHER}};
 
-const struct amp_terms amp_terms_amp = {
-    .questions = &amp_questions_amp,
-    .replies = &amp_replies_amp,
+const struct amp_delivery_terms amp_delivery_amp = {
     .acknowledges = true,
     .waits_for = AMP_STAGE_READ,
     .acks_are_known = true,
     .acks_say_retryable = true,
     .handed_over = 1u << AMP_STAGE_READ,
     .acks_by_role = true,
+    .retries = {.base_ms = 1000, .cap_ms = 300000},
+    .again_id = next_id,
+    .again = attempt_edit,
+};
+
+const struct amp_routing_terms amp_routing_amp = {
     .acks_update_ledger = true,
+};
+
+const struct amp_work_terms amp_work_amp = {
     .work = work_name,
     .keeps_tasks = true,
     .results_name_subtasks = true,
     .sender_at = "/from",
     .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(permission_denied)},
     .watched = watched,
-    .retries = {.base_ms = 1000, .cap_ms = 300000},
-    .again_id = next_id,
-    .again = attempt_edit,
+};
+
+const struct amp_answer_terms amp_answers_amp = {
+    .replies = &amp_replies_amp,
     .answer = amp_terms_record,
 };

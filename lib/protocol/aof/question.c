@@ -10,7 +10,6 @@
 #include "protocol/aof/aof.h"
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
-#include "protocol/terms.h"
 #include "protocol/view/object.h"
 
 #define NOTES_MAX 10000 /* bytes of payload.notes */

@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
 #include "protocol/aof/aof.h"
+#include "protocol/delivery.h"
 #include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
+#include "protocol/work.h"
 
 /* One of the five messages; files and lines of the log are not answered. */
 static bool is_message(const struct amp_view *v)
@@ -79,18 +82,25 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
 }
 
 /* dueBy is advisory: nothing happens when it passes. */
-const struct amp_terms amp_terms_aof = {
+const struct amp_delivery_terms amp_delivery_aof = {
     .expiry_is_advisory = true,
+    .acks_name_work = true,
+    .retries = {.base_ms = 1000, .cap_ms = 300000, .steady = true},
+};
+
+const struct amp_routing_terms amp_routing_aof = {0};
+
+const struct amp_work_terms amp_work_aof = {
     .name = request_name,
     .work = work_name,
     .sender_at = "/fromAgent",
     .outcome = outcome_read,
-    .acks_name_work = true,
     .to_holds = true,
     .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(unauthorized_agent)},
-    .retries = {.base_ms = 1000, .cap_ms = 300000, .steady = true},
+};
+
+const struct amp_answer_terms amp_answers_aof = {
     .answer = answer_write,
-    .questions = &amp_questions_aof,
     .replies = &amp_replies_aof,
     .handoffs = &amp_handoffs_aof,
 };

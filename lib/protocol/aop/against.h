@@ -27,7 +27,7 @@
 #ifndef AMP_PROTOCOL_AOP_AGAINST_H
 #define AMP_PROTOCOL_AOP_AGAINST_H
 
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 /* 1: the RESPONSE has a fault, the first of the table; 0: none; -1: out of memory. strict: the
  * executor composed the RESPONSE itself. The ledger is not strict: it knows who holds the work, and

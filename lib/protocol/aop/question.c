@@ -12,8 +12,8 @@
 #include "base/codes.h"
 #include "protocol/aop/aop.h"
 #include "protocol/compose/json.h"
+#include "protocol/delivery.h"
 #include "protocol/question.h"
-#include "protocol/terms.h"
 
 #define REQUIRED "x_human_review_required"
 #define REVIEW   "x_human_review"

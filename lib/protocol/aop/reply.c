@@ -10,6 +10,7 @@
 #include "protocol/aop/aop.h"
 #include "protocol/aop/event.h"
 #include "protocol/compose/json.h"
+#include "protocol/delivery.h"
 
 static int progress_compose(const struct amp_view *of, const struct amp_reply_said *said,
                             struct amp_buf *out, struct amp_error *err)

@@ -5,11 +5,14 @@
 #include <amp/protocol/aop_policy.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
 #include "protocol/aop/against.h"
 #include "protocol/aop/aop.h"
+#include "protocol/delivery.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
+#include "protocol/work.h"
 
 #define YEAR_MS INT64_C(31536000000)
 
@@ -190,12 +193,24 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
     return amp_aop_undelivered(of, &refusal, a->now_ms, out, err);
 }
 
-const struct amp_terms amp_terms_aop = {
+const struct amp_delivery_terms amp_delivery_aop = {
     .work_ms = task_ms,
     .work_is_ack = true,
     .timeout_code = AMP_CODE(E_TIMEOUT),
     .notifies = AMP_NOTIFIES_OUTCOME,
     .beat = task_beat,
+    .retries = {.list_ms = {30000, 120000, 300000}, .n_list = 3},
+    .again_id = next_id,
+    .again = attempt_edit,
+    .own_retries = task_retries,
+    .repeats = amp_aop_target,
+};
+
+const struct amp_routing_terms amp_routing_aop = {
+    .falls_back = true,
+};
+
+const struct amp_work_terms amp_work_aop = {
     .name = task_name,
     .work = work_name,
     .sender_at = "/agent/name",
@@ -203,17 +218,13 @@ const struct amp_terms amp_terms_aop = {
     .usage = usage_read,
     .result_fault = result_fault,
     .result_waives = result_waives,
-    .falls_back = true,
     .in_sessions = true,
     .to_holds = true,
     .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(E_PERMISSION_DENIED)},
-    .retries = {.list_ms = {30000, 120000, 300000}, .n_list = 3},
-    .again_id = next_id,
-    .again = attempt_edit,
-    .own_retries = task_retries,
+};
+
+const struct amp_answer_terms amp_answers_aop = {
     .answer = answer_write,
-    .questions = &amp_questions_aop,
     .replies = &amp_replies_aop,
     .progress_least_ms = AMP_AOP_PROGRESS_LEAST_MS,
-    .repeats = amp_aop_target,
 };

@@ -4,10 +4,12 @@
 #include <amp/base/id.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 
 int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_error *err)
 {
-    const struct amp_terms *t = amp_terms_of(p);
+    const struct amp_answer_terms *t = amp_answers_of(p);
     if (!(t->no_stages & (1u << stage)))
         return 0;
     return amp_fail(err, AMP_NO, unsupported_stage, "%s, not %s", t->stages,
@@ -17,13 +19,13 @@ int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_e
 int amp_answer_line(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                     struct amp_error *err)
 {
-    return amp_terms_of(of->protocol)->answer(of, a, out, err);
+    return amp_answers_of(of->protocol)->answer(of, a, out, err);
 }
 
 int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_MAX],
                  struct amp_error *err)
 {
-    const struct amp_terms *t = amp_terms_of(of->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(of->protocol);
     int n = 0;
     if (t->again_id)
         n = t->again_id(of, now_ms, out);
@@ -36,7 +38,7 @@ int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_
 
 void amp_again_terms(const struct amp_view *of, struct amp_again_terms *out)
 {
-    const struct amp_terms *t = amp_terms_of(of->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(of->protocol);
     *out = (struct amp_again_terms){.most = -1};
     if (t->own_retries && of->payload != AMP_TOK_NONE)
         t->own_retries(of, out);
@@ -59,7 +61,7 @@ static bool is_editable(const struct amp_view *v)
 
 int amp_assigned_line(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_terms *t = amp_terms_of(v->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(v->protocol);
     struct amp_edit e = {.v = v, .err = err};
     if (!t->assign || v->sig.key.n > 0 || !is_editable(v))
         return 0;
@@ -73,7 +75,7 @@ int amp_assigned_line(const struct amp_view *v, struct amp_buf *out, struct amp_
 int amp_again_line(const struct amp_view *of, const struct amp_again *a, struct amp_buf *out,
                    struct amp_error *err)
 {
-    const struct amp_terms *t = amp_terms_of(of->protocol);
+    const struct amp_delivery_terms *t = amp_delivery_of(of->protocol);
     struct amp_edit e = {.v = of, .err = err};
     if (!t->again)
         return amp_fail(err, AMP_NO, unsupported_protocol,

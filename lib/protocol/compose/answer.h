@@ -6,7 +6,8 @@
 #ifndef AMP_PROTOCOL_ANSWER_H
 #define AMP_PROTOCOL_ANSWER_H
 
-#include "protocol/terms.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 
 /* Checks that the protocol has the stage: 0, or NO unsupported_stage. */
 int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_error *err);

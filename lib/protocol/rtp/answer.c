@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
 #include "protocol/compose/refuse.h"
+#include "protocol/delivery.h"
 #include "protocol/rtp/rtp.h"
-#include "protocol/terms.h"
 #include "json/record.h"
 
 static const char *stage_word(enum amp_ack_stage stage)

@@ -8,7 +8,6 @@
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
 #include "protocol/rtp/rtp.h"
-#include "protocol/terms.h"
 #include "json/record.h"
 
 /* The item itself, or an event with one. */

@@ -7,6 +7,7 @@
 
 #include "base/codes.h"
 #include "protocol/compose/json.h"
+#include "protocol/delivery.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/view/object.h"
 
@@ -156,7 +157,7 @@ static int reply_compose(const struct amp_view *of, const struct amp_reply_said 
     enum amp_rtp_kind kind = amp_rtp_kind_of(of);
     if (kind == AMP_RTP_CREATE || kind == AMP_RTP_SKILL)
         return task_compose(of, said, out, err);
-    bool silent = of->id.n == 0 || amp_terms_has(amp_terms_rtp.silent, of->type);
+    bool silent = of->id.n == 0 || amp_terms_has(amp_delivery_rtp.silent, of->type);
     if (kind == AMP_RTP_MESSAGE && said->act == AMP_REPLY_REPLY)
         return message_reply(of, said, out, err);
     if (silent || said->act == AMP_REPLY_REPLY || said->act == AMP_REPLY_PROGRESS)

@@ -89,7 +89,7 @@ void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *poi
 /* Appends the answer about an event, one line with LF: an ack (RECEIVED: accepted, FULFILLED:
  * processed, REJECTED and FAILED: failed_terminal), or a dead_letter. It repeats the correlation id
  * and is addressed to the event's source. NO unsupported_stage for any other stage. */
-struct amp_answer; /* protocol/terms.h */
+struct amp_answer; /* protocol/answers.h */
 int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                    struct amp_error *err);
 

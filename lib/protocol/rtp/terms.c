@@ -5,12 +5,15 @@
 #include <amp/base/id.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 #include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
+#include "protocol/routing.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/rtp/task.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 static bool is_answerable(const struct amp_view *of)
 {
@@ -194,10 +197,37 @@ static const char *const accepted[] = {"task_create", NULL};
 static const char *const silent[] = {"ack", "signal", "dead_letter", NULL};
 
 /* An event is a dead letter after five attempts. */
-const struct amp_terms amp_terms_rtp = {
+const struct amp_delivery_terms amp_delivery_rtp = {
     .acknowledges = true,
-    .takes_tokens = true,
     .acks_say_retryable = true,
+    .waits_for = AMP_STAGE_RECEIVED,
+    .ack_timeout_ms = 20000,
+    .sla_ms = 120000,
+    .silent = silent,
+    .acks_are_durable = true,
+    .handed_over = 1u << AMP_STAGE_FULFILLED, /* admission to the inbox is acknowledged before */
+    .stages_follow = true,
+    .notifies = AMP_NOTIFIES_NOTICE,
+    .retries = {.budget = 4, .base_ms = 1000, .cap_ms = 300000},
+    .again_id = next_id,
+    .again = attempt_edit,
+    .own_retries = task_retries,
+    .repeats = amp_rtp_policies,
+};
+
+const struct amp_routing_terms amp_routing_rtp = {
+    .takes_tokens = true,
+    .refuses_malformed = true,
+    .by_catalog = true,
+    .expands_all = true,
+    .lost_code = AMP_CODE(invalid_targets),
+    .unaddressed_code = AMP_CODE(missing_route_fields),
+    .undeliverable_code = AMP_CODE(no_route),
+    .expired_code = AMP_CODE(expired),
+    .registry = registry_act,
+};
+
+const struct amp_work_terms amp_work_rtp = {
     .work = work_name,
     .sender_at = "/sourceAgentId",
     .outcome = outcome_read,
@@ -206,21 +236,6 @@ const struct amp_terms amp_terms_rtp = {
     .reviews = true,
     .counts_attempts = true,
     .orders_conversations = true,
-    .waits_for = AMP_STAGE_RECEIVED,
-    .ack_timeout_ms = 20000,
-    .sla_ms = 120000,
-    .silent = silent,
-    .acks_are_durable = true,
-    .handed_over = 1u << AMP_STAGE_FULFILLED, /* admission to the inbox is acknowledged before */
-    .refuses_malformed = true,
-    .by_catalog = true,
-    .expands_all = true,
-    .lost_code = AMP_CODE(invalid_targets),
-    .unaddressed_code = AMP_CODE(missing_route_fields),
-    .undeliverable_code = AMP_CODE(no_route),
-    .expired_code = AMP_CODE(expired),
-    .stages_follow = true,
-    .notifies = AMP_NOTIFIES_NOTICE,
     .accepted = accepted,
     .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(not_claimant),
                [AMP_WORK_TAKEN] = AMP_CODE(already_claimed),
@@ -231,19 +246,15 @@ const struct amp_terms amp_terms_rtp = {
     .claims_most = 6,
     .failures_most = 3,
     .is_for = is_for,
-    .retries = {.budget = 4, .base_ms = 1000, .cap_ms = 300000},
-    .again_id = next_id,
-    .again = attempt_edit,
-    .own_retries = task_retries,
+};
+
+const struct amp_answer_terms amp_answers_rtp = {
     .numbering = AMP_NUMBERED_BY_NODE,
     .no_stages = 1u << AMP_STAGE_READ | 1u << AMP_STAGE_TIMED_OUT,
     .stages = "an ack of the Runtime Protocol is accepted, processed or failed_terminal",
     .answer = answer_write,
-    .repeats = amp_rtp_policies,
-    .questions = &amp_questions_rtp,
     .replies = &amp_replies_rtp,
     .handoffs = &amp_handoffs_rtp,
     .duplicate = duplicate_write,
     .answers = is_answerable,
-    .registry = registry_act,
 };

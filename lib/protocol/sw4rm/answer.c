@@ -8,6 +8,7 @@
 
 #include <amp/base/id.h>
 
+#include "protocol/delivery.h"
 #include "protocol/question.h"
 #include "json/record.h"
 

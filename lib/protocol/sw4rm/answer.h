@@ -6,7 +6,7 @@
 
 #include <amp/json/writer.h>
 
-#include "protocol/terms.h"
+#include "protocol/answers.h"
 
 /* Appends a message, one line with LF, with a JSON object as its payload. `to` is the recipient
  * beside the message; empty: none. */

@@ -159,7 +159,7 @@ static int ack_compose(const struct amp_view *of, const struct amp_reply_said *s
         a.stage = said->taken ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
         if (said->taken && !said->code)
             a.code = AMP_CODE(internal_error);
-        return amp_terms_sw4rm.answer(of, &a, out, err);
+        return amp_answers_sw4rm.answer(of, &a, out, err);
     }
     if (said->act == AMP_REPLY_COMPLETE) {
         a.stage = AMP_STAGE_FULFILLED;

@@ -5,11 +5,15 @@
 #include <strings.h>
 
 #include "base/codes.h"
+#include "protocol/answers.h"
+#include "protocol/delivery.h"
 #include "protocol/handoff.h"
 #include "protocol/question.h"
 #include "protocol/reply.h"
+#include "protocol/routing.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
+#include "protocol/work.h"
 
 #define YEAR_MS INT64_C(31536000000)
 
@@ -204,10 +208,7 @@ static bool is_routed_once(const struct amp_view *v)
     return v->id.n > 0 && !amp_span_is(v->type, "HEARTBEAT");
 }
 
-const struct amp_terms amp_terms_sw4rm = {
-    .questions = &amp_questions_sw4rm,
-    .replies = &amp_replies_sw4rm,
-    .handoffs = &amp_handoffs_sw4rm,
+const struct amp_delivery_terms amp_delivery_sw4rm = {
     .acknowledges = true,
     .waits_for = AMP_STAGE_RECEIVED,
     .begins_read = true,
@@ -215,6 +216,20 @@ const struct amp_terms amp_terms_sw4rm = {
     .expires_unread = true,
     .handed_over = 1u << AMP_STAGE_READ | 1u << AMP_STAGE_FULFILLED,
     .acks_to_sender = true,
+    .overdue_code = AMP_CODE(tool_timeout),
+    .notifies = AMP_NOTIFIES_NACK,
+    .ack_timeout_ms = 10000,
+    .silent = silent,
+    .expiry_fails = true, /* §11 */
+    .work_ms = call_ms,
+    .ack_result = ack_result,
+    .retries = {.base_ms = 1000, .cap_ms = 300000},
+    .again = attempt_edit,
+    .assign = call_assign,
+    .own_retries = call_retries,
+};
+
+const struct amp_routing_terms amp_routing_sw4rm = {
     .refuses_malformed = true, /* §21 */
     .acks_update_ledger = true,
     .routes_once = is_routed_once,
@@ -223,26 +238,23 @@ const struct amp_terms amp_terms_sw4rm = {
     .full_code = AMP_CODE(buffer_full),
     .sequence_code = AMP_CODE(validation_error),
     .tool_frame = "TOOL_RESULT",
-    .overdue_code = AMP_CODE(tool_timeout),
-    .notifies = AMP_NOTIFIES_NACK,
-    .ack_timeout_ms = 10000,
-    .silent = silent,
-    .expiry_fails = true, /* §11 */
-    .work_ms = call_ms,
-    .ack_result = ack_result,
+    .registry = registry_act,
+    .registry_answers = true,
+};
+
+const struct amp_work_terms amp_work_sw4rm = {
     .work = work_name,
     .sender_at = "/producer_id",
     .outcome = outcome_read,
     .operation = operation_of,
     .denied = {[AMP_WORK_NOT_HOLDER] = AMP_CODE(permission_denied)},
-    .retries = {.base_ms = 1000, .cap_ms = 300000},
-    .again = attempt_edit,
-    .assign = call_assign,
-    .own_retries = call_retries,
+};
+
+const struct amp_answer_terms amp_answers_sw4rm = {
+    .replies = &amp_replies_sw4rm,
+    .handoffs = &amp_handoffs_sw4rm,
     .numbering = AMP_NUMBERED_BY_PRODUCER,
     .answer = answer_write,
     .duplicate = duplicate_write,
     .answers = is_answerable,
-    .registry = registry_act,
-    .registry_answers = true,
 };

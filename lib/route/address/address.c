@@ -11,7 +11,7 @@
 #include "base/codes.h"
 #include "base/grow.h"
 #include "protocol/compose/json.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
 #include "route/outlet/units.h"
 #include "json/record.h"
 
@@ -485,7 +485,7 @@ static const struct amp_spans *wanted_by(const struct amp_view *v)
 static int recipients_refuse(const struct amp_recipients *out, const struct amp_view *v,
                              struct amp_error *err)
 {
-    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    const struct amp_routing_terms *terms = amp_routing_of(v->protocol);
     const char *lost = terms->lost_code ? terms->lost_code : AMP_CODE(no_route);
     struct amp_span name = out->lost;
     int n = (int)(name.n < 160 ? name.n : 160);
@@ -512,7 +512,7 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
     *out = (struct amp_recipients){.to = a->to};
     json_decref(a->eligible);
     a->eligible = NULL;
-    if (wanted->n > 0 && amp_terms_of(v->protocol)->by_catalog) {
+    if (wanted->n > 0 && amp_routing_of(v->protocol)->by_catalog) {
         out->expanded = true;
         return eligible_add(a, v, wanted, out, err);
     }
@@ -541,7 +541,7 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
 
 const char *amp_address_seed_code(const struct amp_view *v, const char *code)
 {
-    const char *own = amp_terms_of(v->protocol)->undeliverable_code;
+    const char *own = amp_routing_of(v->protocol)->undeliverable_code;
     return own && v->kind == AMP_KIND_DISPATCH && strcmp(code, own) != 0 ? own : "";
 }
 

@@ -12,8 +12,8 @@
 #include "base/codes.h"
 #include "identity/signature.h"
 #include "message/inbox/inbox.h"
+#include "protocol/routing.h"
 #include "protocol/spec.h"
-#include "protocol/terms.h"
 #include "route/address/address.h"
 #include "route/address/worktree.h"
 
@@ -98,7 +98,7 @@ static int content_find(const struct amp_view *v, struct amp_buf *mem, struct am
                         struct amp_error *err)
 {
     struct amp_signed s;
-    *line = amp_terms_of(v->protocol)->delivers_content ? v->text : v->line;
+    *line = amp_routing_of(v->protocol)->delivers_content ? v->text : v->line;
     if (v->sig.key.n == 0 || line->p == v->line.p || !amp_signed_split(v->line, &s))
         return 0;
     s.to = (struct amp_span){0};
@@ -222,7 +222,7 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
     if (to.n > 1 || to.expanded)
         j->address.is_group = true;
     if (to.n_lost > 0) {
-        const char *lost = amp_terms_of(v->protocol)->lost_code;
+        const char *lost = amp_routing_of(v->protocol)->lost_code;
         if (!why.status)
             amp_fail_text(&why, AMP_NO, lost ? lost : AMP_CODE(no_route),
                           "%.*s is neither an agent nor a role (%u of its recipients are unknown)",

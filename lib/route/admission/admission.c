@@ -11,7 +11,7 @@
 #include "message/record/record.h"
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
-#include "protocol/terms.h"
+#include "protocol/routing.h"
 #include "route/address/worktree.h"
 #include "route/admission/replayed.h"
 #include "route/admission/streams.h"
@@ -138,7 +138,7 @@ static enum amp_admitted operation_admit(const struct amp_admission *a, const st
     struct amp_store *store = a->env.run->store;
     struct amp_error e = {0};
     bool answers = v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK;
-    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    const struct amp_routing_terms *terms = amp_routing_of(v->protocol);
     bool once = terms->routes_once && terms->routes_once(v);
     if (!store)
         return AMP_ADMIT_GO;

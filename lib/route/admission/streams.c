@@ -25,7 +25,8 @@
 #include "message/dead/dead.h"
 #include "message/dead/record.h"
 #include "message/order.h"
-#include "protocol/terms.h"
+#include "protocol/answers.h"
+#include "protocol/routing.h"
 #include "route/record.h"
 
 #define BUCKETS     1024
@@ -100,7 +101,7 @@ static int stream_open(struct amp_streams *c, struct amp_span source, bool risin
 
 static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
 {
-    const struct amp_terms *terms = amp_terms_of(j->protocol);
+    const struct amp_routing_terms *terms = amp_routing_of(j->protocol);
     char why[160];
     if (verdict == AMP_CURSOR_FULL) {
         amp_route_job_refuse(j, terms->full_code ? terms->full_code : AMP_CODE(backpressure),
@@ -163,7 +164,7 @@ int amp_streams_admit(struct amp_streams *c, struct job *j, const struct amp_vie
                       struct amp_error *err)
 {
     struct amp_span source;
-    bool rising = amp_terms_of(v->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER;
+    bool rising = amp_answers_of(v->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER;
     bool requeued = false;
     if (!c || v->sequence < 0 || (rising && v->attempt > 0))
         return 0;

@@ -22,6 +22,7 @@
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
 #include "protocol/compose/answer.h"
+#include "protocol/delivery.h"
 
 #define PENDING_MAX ((size_t)4 << 20)
 #define SIGNED_MAX  ((size_t)2 << 20)
@@ -83,7 +84,7 @@ static bool is_awaited(const struct amp_view *v, enum amp_ack_stage stage)
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
         amp_timeouts_ack(v) <= 0)
         return false;
-    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    const struct amp_delivery_terms *terms = amp_delivery_of(v->protocol);
     return (terms->handed_over & 1u << stage) && (v->from.n > 0 || !terms->acks_to_sender);
 }
 
@@ -105,7 +106,7 @@ static int ack_compose(struct amp_acks *a, struct ack_line *l, enum amp_ack_stag
 {
     struct amp_answer ack = {.stage = stage, .by = l->by, .node = l->by, .now_ms = now_ms};
     char role[64] = "system";
-    if (amp_terms_of(l->v.protocol)->acks_by_role) {
+    if (amp_delivery_of(l->v.protocol)->acks_by_role) {
         if (l->v.n_to > 0)
             amp_span_copy(l->v.to[0], role, sizeof(role));
         ack.by = role;
@@ -148,7 +149,7 @@ static int is_acceptable(struct amp_acks *a, const struct ack_line *l, struct am
         return -1;
     if (!r.found || amp_record_has_ack(&r, amp_ack_stage_name(AMP_STAGE_FULFILLED), l->by, &late))
         return 0;
-    return !amp_terms_of(l->v.protocol)->acks_are_durable || !l->v.wants_outcome ||
+    return !amp_delivery_of(l->v.protocol)->acks_are_durable || !l->v.wants_outcome ||
            amp_outcome_known(&r);
 }
 

@@ -18,6 +18,7 @@
 #include "base/codes.h"
 #include "flow/reply/reply.h"
 #include "message/record/record.h"
+#include "protocol/answers.h"
 #include "protocol/compose/json.h"
 #include "route/handover/handover.h"
 
@@ -78,7 +79,7 @@ static int speaker_make(struct amp_acks *a, const struct amp_inbox_msg *m, char 
     struct amp_view v;
     if (amp_reader_line(a->reader, m->line, &opt, &v, NULL, NULL, err) < 0)
         return -1;
-    const struct amp_reply_terms *t = amp_terms_of(v.protocol)->replies;
+    const struct amp_reply_terms *t = amp_answers_of(v.protocol)->replies;
     bool role = t && t->by_role && v.n_to > 0;
     snprintf(out, size, "%.*s%s%.*s", role ? (int)(v.to[0].n < 64 ? v.to[0].n : 64) : 0,
              role ? v.to[0].p : "", role ? "/" : "", AMP_CLIP(a->o->agent, AMP_INBOX_AGENT_MAX));

@@ -28,8 +28,10 @@
 #include "message/ledger/refused.h"
 #include "message/record/record.h"
 #include "message/record/sequence.h"
+#include "protocol/answers.h"
 #include "protocol/compose/answer.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
+#include "protocol/work.h"
 #include "route/count.h"
 #include "route/record.h"
 
@@ -331,9 +333,10 @@ static int answer_compose(const struct amp_route_run *run, const struct job *j,
                           const struct amp_view *v, const struct failure *f, const char *note,
                           struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_terms *terms = amp_terms_of(v->protocol);
-    bool own = terms->answer != amp_terms_record && (!terms->answers || terms->answers(v));
-    bool expired = amp_code_is(f->code, ttl_expired) && terms->expiry_fails;
+    const struct amp_answer_terms *answers = amp_answers_of(v->protocol);
+    const struct amp_delivery_terms *delivery = amp_delivery_of(v->protocol);
+    bool own = answers->answer != amp_terms_record && (!answers->answers || answers->answers(v));
+    bool expired = amp_code_is(f->code, ttl_expired) && delivery->expiry_fails;
     struct amp_answer a = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
                            .by = own ? run->name : "system",
                            .code = f->code,
@@ -471,7 +474,7 @@ static void route_report(struct amp_keeper *k, const struct job *j, const char *
 {
     const struct amp_message_facts *facts = k->run->store ? amp_store_facts(k->run->store) : NULL;
     struct amp_error err;
-    if (!facts || !facts->ended || !amp_terms_of(j->protocol)->reviews ||
+    if (!facts || !facts->ended || !amp_work_of(j->protocol)->reviews ||
         (!amp_code_is(code, capability_unavailable) && !amp_code_is(code, no_route)))
         return;
     const struct amp_work_end e = {.request = amp_route_job_whole(j),

@@ -5,7 +5,6 @@
 #include <amp/protocol/protocol.h>
 
 #include "protocol/question.h"
-#include "protocol/terms.h"
 
 void amp_route_hold_init(struct amp_route_hold *h, const struct amp_route_run *run)
 {
@@ -37,7 +36,7 @@ bool amp_route_hold_look(struct amp_route_hold *h)
 /* Whether the message asks a person. */
 static bool is_for_people(const struct amp_view *v)
 {
-    const struct amp_question_terms *q = amp_terms_of(v->protocol)->questions;
+    const struct amp_question_terms *q = amp_questions_of(v->protocol);
     return q && q->asks(v);
 }
 

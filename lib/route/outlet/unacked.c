@@ -11,7 +11,7 @@
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
 #include "message/record/record.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
 #include "route/count.h"
 #include "route/outlet/units.h"
 #include "route/record.h"
@@ -25,7 +25,7 @@
 /* Whether RECEIVED means that the receiver has the message on disk. */
 static bool is_durable(const struct job *j)
 {
-    return amp_terms_of(j->protocol)->acks_are_durable;
+    return amp_delivery_of(j->protocol)->acks_are_durable;
 }
 
 /* Whether the state means that the receiver will not lose the message. */

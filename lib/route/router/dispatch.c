@@ -15,6 +15,8 @@
 #include "message/ledger/timeouts.h"
 #include "message/record/sequence.h"
 #include "protocol/compose/answer.h"
+#include "protocol/delivery.h"
+#include "protocol/routing.h"
 #include "route/count.h"
 
 void amp_dispatch_leave(void *router, struct job *j)
@@ -74,7 +76,7 @@ static int inbox_put(struct amp_router *r, const struct job *j, struct amp_span 
     amp_outlet_inbox_terms(r->outlets, outlet, j, &opt);
     if (amp_reader_line(run->reader, amp_route_job_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
-    const struct amp_terms *terms = amp_terms_of(v.protocol);
+    const struct amp_delivery_terms *terms = amp_delivery_of(v.protocol);
     if (v.expires_ms == 0 || terms->expiry_is_advisory)
         v.expires_ms = j->expires_ms;
     amp_keeper_answers_name(run, actor);
@@ -154,7 +156,7 @@ static bool is_signed(struct amp_router *r, const struct job *j, struct amp_erro
 static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet,
                       struct amp_error *why)
 {
-    if (!amp_terms_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network ||
+    if (!amp_routing_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network ||
         is_signed(r, j, why))
         return true;
     if (!r->opt->allow_unsigned || !amp_code_is(why->code, unsigned))

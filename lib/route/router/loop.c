@@ -16,6 +16,7 @@
 #include "flow/admit/publish.h"
 #include "flow/admit/tokens.h"
 #include "protocol/compose/answer.h"
+#include "protocol/routing.h"
 #include "route/count.h"
 #include "route/outlet/unacked.h"
 
@@ -64,7 +65,7 @@ static int malformed_refuse(struct amp_router *r, const struct amp_view *v, stru
     const char *code = r->intake.bad_code, *field = r->intake.bad_field;
     /* An answer about an id with a NUL would look like one about another message. */
     if (v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || r->run.dry ||
-        !amp_terms_of(v->protocol)->refuses_malformed || v->from.n == 0 ||
+        !amp_routing_of(v->protocol)->refuses_malformed || v->from.n == 0 ||
         v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
         return 0;
     struct job *j = amp_route_job_new(&r->jobs, v->line, v);

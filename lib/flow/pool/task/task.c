@@ -22,6 +22,7 @@
 #include "flow/work/walls/confined.h"
 #include "handoff/handoff.h"
 #include "message/record/record.h"
+#include "protocol/answers.h"
 #include "protocol/compose/json.h"
 
 #define TEXT_MAX 4000 /* bytes of output that become the text of an answer */
@@ -66,7 +67,7 @@ static int answer_say(struct task *t, struct amp_reply *r, struct amp_error *err
     if (!v->id.n || !amp_span_copy(v->id, id, sizeof id))
         return 0;
     /* The addressee answers; a job without one is answered by the agent. */
-    const struct amp_reply_terms *replies = amp_terms_of(v->protocol)->replies;
+    const struct amp_reply_terms *replies = amp_answers_of(v->protocol)->replies;
     bool by_role = replies && replies->by_role;
     if (by_role)
         snprintf(by, sizeof by, "%s/%s", w->opt->role, slot->agent);

@@ -13,7 +13,7 @@
 #include "message/record/record.h"
 #include "message/settle/outcome.h"
 #include "protocol/aop/aop.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 #include "json/record.h"
 
 /* ---- jobs that wait ---- */
@@ -283,7 +283,7 @@ static int job_look(void *ctx, const void *rec, struct amp_error *err)
     char name[AMP_MSG_ID_MAX];
     struct amp_span session = j->message;
 
-    if (!amp_terms_of(amp_protocol_find(j->protocol))->in_sessions)
+    if (!amp_work_of(amp_protocol_find(j->protocol))->in_sessions)
         return 0;
     /* SESSION/TASK/ATTEMPT: the TASK is known, so the rest before it is the session. */
     for (size_t i = 0; i + 1 < j->message.n; i++) {

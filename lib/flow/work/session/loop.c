@@ -17,13 +17,13 @@
 #include "message/settle/outcome.h"
 #include "protocol/aop/aop.h"
 #include "protocol/compose/json.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 enum { TASK_TEXT_MAX = 64 << 20, NAME_DIGEST = 33 };
 
 bool amp_session_is_task(const struct amp_view *v)
 {
-    return v->kind == AMP_KIND_DISPATCH && amp_terms_of(v->protocol)->in_sessions && v->json;
+    return v->kind == AMP_KIND_DISPATCH && amp_work_of(v->protocol)->in_sessions && v->json;
 }
 
 /* ---- a TASK ---- */

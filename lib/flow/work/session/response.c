@@ -15,7 +15,7 @@
 #include "protocol/aop/against.h"
 #include "protocol/aop/aop.h"
 #include "protocol/compose/json.h"
-#include "protocol/terms.h"
+#include "protocol/work.h"
 
 enum { RESPONSE_MAX = 8 << 20 };
 
@@ -199,7 +199,7 @@ static void fault_keep(void *ctx, const struct amp_finding *f)
 static unsigned waives_of(void *ctx, const struct amp_view *response)
 {
     const struct checking *c = ctx;
-    const struct amp_terms *terms = amp_terms_of(c->t->v->protocol);
+    const struct amp_work_terms *terms = amp_work_of(c->t->v->protocol);
     (void)response;
     return terms->result_waives ? terms->result_waives(c->t->v) : 0;
 }

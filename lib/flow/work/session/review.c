@@ -15,7 +15,6 @@
 #include "protocol/aop/aop.h"
 #include "protocol/compose/json.h"
 #include "protocol/question.h"
-#include "protocol/terms.h"
 #include "record/subject.h"
 
 enum { KEPT_DAYS = 7, WAIT_DAYS = 7, EVIDENCE_MAX = 200 << 10 };
@@ -195,7 +194,7 @@ static int question_await(struct amp_tasking *t, const struct amp_asking *a, str
 
 int amp_tasking_review(struct amp_tasking *t, struct amp_error *err)
 {
-    const struct amp_question_terms *terms = amp_terms_of(t->v->protocol)->questions;
+    const struct amp_question_terms *terms = amp_questions_of(t->v->protocol);
     struct amp_asking a;
     if (!terms || !terms->request_asks || !terms->request_asks(t->v))
         return 0;

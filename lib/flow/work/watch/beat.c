@@ -12,6 +12,7 @@
 #include "flow/work/session/private.h"
 #include "protocol/aop/event.h"
 #include "protocol/compose/json.h"
+#include "protocol/delivery.h"
 #include "json/text.h"
 
 #define EVENT_MAX (64u << 10)

@@ -14,7 +14,8 @@
 #include "flow/work/control.h"
 #include "flow/work/session/private.h"
 #include "protocol/compose/json.h"
-#include "protocol/terms.h"
+#include "protocol/delivery.h"
+#include "protocol/work.h"
 
 #define SAVE_MS 1000 /* between two records of a run's usage */
 #define MOST    AMP_USAGE_MOST
