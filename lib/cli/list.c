@@ -103,8 +103,9 @@ void amp_listing_open(struct amp_listing *l, struct amp_jw *w, const char *name)
     amp_jw_member_open(w, name, '[');
 }
 
-int amp_listing_row(struct amp_listing *l, const void *row, struct amp_error *err)
+int amp_listing_row(void *listing, const void *row, struct amp_error *err)
 {
+    struct amp_listing *l = listing;
     struct amp_jw own, *w = l->w ? l->w : &own;
 
     l->rows++;

@@ -29,7 +29,8 @@ void amp_listing_init(struct amp_listing *l, const struct amp_column *column, un
                       int64_t now_ms);
 /* The rows are elements of a list, the member `name` of an open object. */
 void amp_listing_open(struct amp_listing *l, struct amp_jw *w, const char *name);
-int amp_listing_row(struct amp_listing *l, const void *row, struct amp_error *err);
+/* listing: a struct amp_listing; the function can be that of amp_subject_each. */
+int amp_listing_row(void *listing, const void *row, struct amp_error *err);
 /* Ends the list of a document, or prints the table if it has rows. */
 int amp_listing_end(struct amp_listing *l, struct amp_error *err);
 void amp_listing_release(struct amp_listing *l);
