@@ -220,20 +220,17 @@ static int place_sweep(struct sweeping *sw, struct amp_span agent, struct amp_in
     return amp_inbox_end(sw->s, &k, &r, AMP_INBOX_EV_EXPIRE, err);
 }
 
-static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec *rec,
-                    struct amp_error *err)
+static int buffer_sweep(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_inbox_buffer *b = rec;
     struct sweeping *sw = ctx;
-    struct amp_inbox_buffer b;
-    AMP_BUF struct amp_buf names = {.max = AMP_RECORD_MAX};
-    if (amp_inbox_buffer_read(rec->json, &names, &b, err) < 0)
-        return -1;
-    for (uint32_t i = 0; i < b.n_waiting; i++) {
+    for (uint32_t i = 0; i < b->n_waiting; i++) {
+        struct amp_inbox_place p = b->waiting[i];
         struct amp_error e = {0};
-        if (b.waiting[i].expires_ms == 0 || b.waiting[i].expires_ms > sw->now_ms)
+        if (p.expires_ms == 0 || p.expires_ms > sw->now_ms)
             continue;
         /* NO: another process ended it. */
-        if (place_sweep(sw, agent, &b.waiting[i], &e) < 0 && e.status != AMP_NO) {
+        if (place_sweep(sw, b->agent, &p, &e) < 0 && e.status != AMP_NO) {
             if (err)
                 *err = e;
             return -1;
@@ -246,7 +243,7 @@ int amp_inbox_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint
                     struct amp_error *err)
 {
     struct sweeping sw = {.s = s, .actor = actor, .now_ms = now_ms};
-    int rc = amp_store_due(s, AMP_INBOX_BUFFERS, now_ms, sweep_fn, &sw, err);
+    int rc = amp_subject_due(&amp_inbox_buffers, s, now_ms, buffer_sweep, &sw, err);
     *expired = sw.expired;
     return rc;
 }

@@ -42,26 +42,20 @@ int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *m
 struct infos {
     amp_inbox_info_fn fn;
     void *ctx;
-    struct amp_buf *mem;
 };
 
-static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                    struct amp_error *err)
+static int on_buffer(void *ctx, const void *rec, struct amp_error *err)
 {
-    struct infos *all = ctx;
-    struct amp_inbox_buffer b;
+    const struct infos *all = ctx;
+    const struct amp_inbox_buffer *b = rec;
     struct amp_inbox_info info;
-    if (amp_inbox_buffer_read(rec->json, all->mem, &b, err) < 0)
-        return -1;
-    info_of(&b, id, &info);
+    info_of(b, b->agent, &info);
     return all->fn(all->ctx, &info, err);
 }
 
 int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
-    struct infos all = {.fn = fn, .ctx = ctx, .mem = &mem};
-    return amp_store_each(s, AMP_INBOX_BUFFERS, NULL, infos_fn, &all, err);
+    return amp_subject_each(&amp_inbox_buffers, s, NULL, on_buffer, &(struct infos){fn, ctx}, err);
 }
 
 int amp_inbox_is_early(struct amp_store *s, struct amp_span agent, struct amp_span id,

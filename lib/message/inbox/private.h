@@ -4,6 +4,7 @@
 
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
+#include "record/subject.h"
 
 /* A place in the buffer. */
 struct amp_inbox_place {
@@ -22,9 +23,10 @@ struct amp_inbox_buffer {
     struct amp_inbox_place *waiting; /* n_waiting, with room for one more */
     struct amp_span *open;           /* n_open ids that were read, room for one more */
     uint32_t n_waiting, n_open;
+    uint8_t state;  /* IDLE, BUSY */
+    int64_t due_ms; /* when the next message expires; 0: none does */
 };
-int amp_inbox_buffer_read(struct amp_span json, struct amp_buf *mem, struct amp_inbox_buffer *out,
-                          struct amp_error *err);
+extern const struct amp_subject amp_inbox_buffers;
 /* The index among the waiting, or n_waiting. */
 uint32_t amp_inbox_buffer_find(const struct amp_inbox_buffer *b, struct amp_span id);
 

@@ -28,12 +28,6 @@ static const struct amp_rec_field buffer_fields[] = {
 };
 AMP_REC_TABLE(buffer_rec, "an inbox's record", struct amp_inbox_buffer, buffer_fields);
 
-int amp_inbox_buffer_read(struct amp_span json, struct amp_buf *mem, struct amp_inbox_buffer *out,
-                          struct amp_error *err)
-{
-    return amp_rec_parse(&buffer_rec, json, mem, out, err);
-}
-
 uint32_t amp_inbox_buffer_find(const struct amp_inbox_buffer *b, struct amp_span id)
 {
     uint32_t i = 0;
@@ -63,47 +57,45 @@ struct buffer_work {
     void *ctx;
     struct amp_span agent;
     const char *event;
-    struct amp_buf *mem, *out;
 };
 
-static int buffer_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                     struct amp_error *err)
+static int buffer_carry(void *rec, struct amp_subject_turn *t, struct amp_error *err)
 {
-    struct buffer_work *w = ctx;
-    struct amp_inbox_buffer b = {0};
-    if (amp_inbox_buffer_read(now->found ? now->json : AMP_SPAN("{}"), w->mem, &b, err) < 0)
-        return -1;
-    b.agent = w->agent;
-    int rc = w->fn(w->ctx, &b, err);
-    amp_buf_reset(w->out);
-    if (rc == 0)
-        rc = amp_rec_write(&buffer_rec, &b, w->out, err);
-    change->event = w->event;
-    change->to = b.busy_ms > 0 ? "BUSY" : "IDLE";
-    change->json = amp_buf_span(w->out);
-    change->due_ms = next_expiry(&b);
+    const struct buffer_work *w = t->step->with;
+    struct amp_inbox_buffer *b = rec;
+    b->agent = w->agent;
+    t->change->event = w->event;
+    int rc = w->fn(w->ctx, b, err);
+    b->state = b->busy_ms > 0;
+    b->due_ms = next_expiry(b);
     return rc;
 }
+
+static const char *const buffer_states[] = {"IDLE", "BUSY", NULL};
+const struct amp_subject amp_inbox_buffers = {
+    .kind = AMP_INBOX_BUFFERS,
+    .table = &buffer_rec,
+    .states = buffer_states,
+    .state = AMP_SUBJECT_AT(struct amp_inbox_buffer, state),
+    .due = AMP_SUBJECT_AT(struct amp_inbox_buffer, due_ms),
+    .carry = buffer_carry};
 
 int amp_inbox_buffer_update(struct amp_store *s, struct amp_span agent, const char *event,
                             amp_inbox_buffer_fn fn, void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, out = {.max = AMP_RECORD_MAX};
-    struct buffer_work w = {
-        .fn = fn, .ctx = ctx, .agent = agent, .event = event, .mem = &mem, .out = &out};
-    return amp_store_update(s, AMP_KEY(AMP_INBOX_BUFFERS, agent), NULL, buffer_fn, &w, NULL, err);
+    const struct buffer_work w = {fn, ctx, agent, event};
+    const struct amp_subject_step step = {.key = AMP_KEY(AMP_INBOX_BUFFERS, agent), .with = &w};
+    return amp_subject_step(&amp_inbox_buffers, s, &step, NULL, NULL, NULL, err);
 }
 
 int amp_inbox_buffer_get(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
                          struct amp_inbox_buffer *out, bool *found, struct amp_error *err)
 {
-    struct amp_store_rec rec;
-    *out = (struct amp_inbox_buffer){0};
-    if (amp_store_get(s, AMP_KEY(AMP_INBOX_BUFFERS, agent), &rec, err) < 0)
-        return -1;
+    int rc =
+        amp_subject_find(&amp_inbox_buffers, s, AMP_KEY(AMP_INBOX_BUFFERS, agent), mem, out, err);
     if (found)
-        *found = rec.found;
-    return amp_inbox_buffer_read(rec.found ? rec.json : AMP_SPAN("{}"), mem, out, err);
+        *found = rc > 0;
+    return rc < 0 ? -1 : 0;
 }
 
 struct leaving {
