@@ -67,6 +67,7 @@ AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {
     .name = "task-dispatch",
     .doc = "lead agents' tasks through dispatch, review and rework",
+    .first = "The loop's filters",
     .opts = opts,
     .verbs = verbs,
     .statuses = statuses,

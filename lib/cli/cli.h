@@ -127,7 +127,10 @@ struct amp_setting {
 struct amp_values_ask;
 struct amp_tool {
     const char *name;
-    const char *doc;                       /* one line, as the manual's .Nd */
+    const char *doc; /* one line, as the manual's .Nd */
+    /* --help shows the verbs up to the end of the group with this heading, and the other headings;
+     * --help all shows everything. NULL: --help does. */
+    const char *first;
     const struct amp_opt *opts;            /* for every verb */
     const struct amp_verb *const *verbs;   /* AMP_VERBS; the verbless form is the first */
     const int *statuses;                   /* possible exit statuses: 0, the others, 0 */

@@ -23,6 +23,7 @@ struct cli_parse {
 /* The values of the standard options. */
 struct cli_standard {
     bool help, version, options;
+    bool all; /* --help all */
     const char *color, *machine, *values, *progress;
     struct amp_list redact;
 };
@@ -68,7 +69,8 @@ bool cli_verb_listed(const struct amp_verb *v, const char *group);
 /* Fails with USAGE and names the nearest option, or the verb that has this one. */
 int cli_unknown_option(const struct cli_parse *p, struct amp_span name, struct amp_error *err);
 
-/* The help of one verb, or of the tool with all verbs or one group. */
+/* The help of one verb, or of the tool with all verbs or one group; a tool with
+ * `first` has less without --help all. */
 int cli_help(const struct amp_verb *verb, const char *group, const struct cli_parse *p,
              struct amp_error *err);
 int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, struct amp_error *err);

@@ -21,7 +21,7 @@ setup_file() {
       "$t" $verb --options
       printf '\2\n'
       # shellcheck disable=SC2086
-      "$t" $verb --help
+      if [ -n "$verb" ]; then "$t" $verb --help; else "$t" --help all; fi
     done <<<"${verbs:+$'\n'}$verbs"
   done >"$d/said"
   awk -v d="$d" -F '\t' '
@@ -409,6 +409,21 @@ EOS
     [ -z "$stderr" ]
     run -74 bash -c '"$0" --help >/dev/full' "$t"
   done
+}
+
+@test "the help of task-dispatch fits on a screen; --help all and help all have every verb" {
+  run -0 --separate-stderr task-dispatch --help
+  [ "$(wc -l <<<"$output")" -le 50 ]
+  [[ $output == *$'\n  loop [TASK.md…] '*$'\nTasks:\n'*$'\nThe loop\'s filters:\n'*$'\nMore: Agents, The queue, Sessions, '*"--state DIR"* ]]
+  run -1 grep preempt <<<"$output"
+  run -0 --separate-stderr task-dispatch help
+  [[ $output == *"More: Agents"* ]]
+  for all in "--help all" "-h all" "help all"; do
+    # shellcheck disable=SC2086
+    run -0 --separate-stderr task-dispatch $all
+    [[ $output == *"preempt JOB"*"Exit status"* ]]
+  done
+  run -64 task-dispatch all
 }
 
 @test "unknown verbs and options are named, with the nearest or with what there is" {

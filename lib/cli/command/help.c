@@ -103,6 +103,40 @@ static bool has_groups(void)
     return false;
 }
 
+/* The help of a tool with `first`: the verbs up to the end of that group, the other headings. */
+static int short_help(struct amp_buf *b, struct amp_error *err)
+{
+    const char *name = cli_tool->name, *group = "", *before = "\nMore: ";
+    bool more = false;
+    if (amp_buf_fmt(b, err, "usage: %s VERB [OPTION...] [OPERAND...]\n\n%s\n", name,
+                    cli_tool->doc) < 0)
+        return -1;
+    CLI_EACH_VERB (v, at) {
+        char left[160];
+        if (v->group) {
+            more = more || strcmp(group, cli_tool->first) == 0;
+            group = v->group;
+            if (amp_buf_fmt(b, err, more ? "%s%s" : "%s%s:\n", more ? before : "\n", group) < 0)
+                return -1;
+            before = more ? ", " : before;
+        }
+        if (more || !v->name)
+            continue;
+        snprintf(left, sizeof left, "  %s%s%s", v->name, *v->args ? " " : "", v->args);
+        if (entry_line(b, left, v->doc ? v->doc : "", err) < 0)
+            return -1;
+    }
+    if (amp_buf_str(b, "\n\nOptions of every verb:\n", err) < 0)
+        return -1;
+    for (const struct amp_opt *o = cli_tool->opts; o->name; o++)
+        if (option_line(b, o, true, err) < 0)
+            return -1;
+    return amp_buf_fmt(b, err,
+                       "\nThe options of a verb: %s VERB --help\n"
+                       "All verbs: %s --help all\n\nSee %s(1).\n",
+                       name, name, name);
+}
+
 /* The verbs under their headings, with their operands, which the usage does not show then; or under
  * "Verbs". */
 static int verbs_print(struct amp_buf *b, const char *group, struct amp_error *err)
@@ -130,6 +164,8 @@ int cli_help(const struct amp_verb *verb, const char *group, const struct cli_pa
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
     bool one = verb && verb->name;
+    if (!one && !group && cli_tool->first && !cli_standard.all)
+        return short_help(&b, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
     if (one) {
         if (usage_line(&b, verb, true, err))
             return -1;

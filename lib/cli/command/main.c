@@ -128,6 +128,17 @@ static int verb_run(const struct amp_verb *verb, const struct cli_parse *p, int 
     return rc < 0 ? amp_complain(&err) : rc;
 }
 
+/* "--help all" and "help all": all is no verb. */
+static bool all_take(char **args, bool help)
+{
+    char **at = help ? args : args + 1;
+    if (!args[0] || (!help && strcmp(args[0], "--help") != 0 && strcmp(args[0], "-h") != 0) ||
+        !*at || strcmp(*at, "all") != 0 || at[1])
+        return false;
+    *at = NULL;
+    return true;
+}
+
 static int tool_run(char **args)
 {
     struct amp_error err;
@@ -135,6 +146,7 @@ static int tool_run(char **args)
     /* "TOOL help VERB" is "TOOL VERB --help". */
     bool help = args[0] && strcmp(args[0], "help") == 0 && cli_verbs[0] && cli_verbs[1];
     args += help;
+    cli_standard.all = all_take(args, help);
     struct cli_command c = cli_find_verb(args);
     const struct amp_verb *verb = c.verb;
     const char *group = cli_verb_group(&c);
