@@ -35,7 +35,7 @@ struct bind_options {
     bool all;
     /* the life of worktrees */
     const char *into;
-    bool apply, dry_run;
+    bool apply;
     /* hooks */
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers, roles, trailers, paths;
@@ -102,10 +102,7 @@ int verb_exec(int argc, char **argv);
 const char *scratch_parent(void);
 
 int verb_gc(int argc, char **argv);
-int verb_prune(int argc, char **argv);
 int verb_repair(int argc, char **argv);
-int verb_lock(int argc, char **argv);
-int verb_unlock(int argc, char **argv);
 int verb_reserve(int argc, char **argv);
 int verb_release(int argc, char **argv);
 int verb_reservations(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* gc, prune, repair, lock, unlock. */
+/* gc, repair. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +16,6 @@
 #include "worktree/gc.h"
 #include "worktree/person.h"
 
-/* prune reports only what it removes, or why that failed. */
-static bool is_reported(const bool *removals, const struct amp_gc_report *r)
-{
-    return !*removals || r->action != AMP_GC_KEEP;
-}
-
 static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
@@ -30,8 +24,7 @@ static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_err
                          : opt.apply                ? "removed"
                                                     : "remove";
     struct amp_jw w;
-    if (!is_reported(ctx, r))
-        return 0;
+    (void)ctx;
     amp_buf_init(&out, 64 << 10);
     if (opt.json) {
         amp_jw_init(&w, &out);
@@ -81,41 +74,24 @@ static void path_print(void *ctx, const char *path)
         amp_out(amp_buf_span(&out), err);
 }
 
-/* removals: of prune */
-static int worktrees_remove(bool removals)
+int verb_gc(int argc, char **argv)
 {
     SESSION s = {0};
     struct amp_error err;
     uint32_t failed = 0;
     const struct amp_gc_spec spec = {
         .repo = opt.repo, .into = opt.into, .apply = opt.apply, .now_ms = amp_now_ms()};
+    (void)argc;
+    (void)argv;
     if ((opt.apply && amp_person_only(environ, "remove worktrees", &err)) ||
         session_open(&s, true, &err) || session_expire(&s, &err) || amp_store_sync(s.store, &err) ||
-        (removals && opt.apply &&
-         amp_git_worktree_repair(s.git, opt.repo, path_print, &err, &err)) ||
-        amp_worktree_gc(s.store, s.git, &spec, report_print, &removals, &failed, &err))
+        amp_worktree_gc(s.store, s.git, &spec, report_print, NULL, &failed, &err))
         return amp_complain(&err);
     int left = opt.apply ? amp_confine_scratch_sweep(scratch_parent()) : 0;
     if (left)
         amp_note("%s: removed %d %s of killed commands", scratch_parent(), left,
                  left == 1 ? "directory" : "directories");
     return failed ? AMP_NO : 0;
-}
-
-int verb_gc(int argc, char **argv)
-{
-    (void)argc;
-    (void)argv;
-    return worktrees_remove(false);
-}
-
-/* Like git worktree prune, it acts, and reports what it did. */
-int verb_prune(int argc, char **argv)
-{
-    (void)argc;
-    (void)argv;
-    opt.apply = !opt.dry_run;
-    return worktrees_remove(true);
 }
 
 struct repair {
@@ -191,36 +167,4 @@ int verb_repair(int argc, char **argv)
         amp_store_sync(s.store, &err))
         return amp_complain(&err);
     return r.failed ? AMP_NO : 0;
-}
-
-/* WORKTREE is the name of a bound agent, a name in REPO.worktrees, or a path in it. */
-static int worktree_lock(int argc, char **argv, const char *reason, const char *act)
-{
-    SESSION s = {0};
-    struct amp_error err;
-    struct amp_binding b;
-    char path[PATH_MAX];
-    if (argc != 1)
-        amp_die_usage("exactly one WORKTREE is required");
-    if (amp_person_only(environ, act, &err) || session_open(&s, true, &err))
-        return amp_complain(&err);
-    bool agent = amp_id_is_safe(amp_span_str(argv[0]));
-    if (agent && amp_binding_get(s.store, argv[0], &b, &err) < 0)
-        return amp_complain(&err);
-    const char *id = agent && amp_binding_is_bound(&b) ? b.worktree : argv[0];
-    if ((id == argv[0] ? amp_switch_path(s.git, opt.repo, opt.worktrees, id, path, NULL, &err)
-                       : !amp_span_copy(amp_span_str(id), path, sizeof path)) ||
-        amp_git_worktree_lock(s.git, opt.repo, path, reason, &err))
-        return amp_complain(&err);
-    return 0;
-}
-
-int verb_lock(int argc, char **argv)
-{
-    return worktree_lock(argc, argv, opt.reason ? opt.reason : "", "lock worktrees");
-}
-
-int verb_unlock(int argc, char **argv)
-{
-    return worktree_lock(argc, argv, NULL, "unlock worktrees");
 }

@@ -118,19 +118,6 @@ static const struct amp_opt gc_opts[] = {
      .doc = "revision that must have the commits (default: a protected branch)"},
     AMP_OPT_END,
 };
-static const struct amp_opt prune_opts[] = {
-    {'n', "dry-run", AMP_OPT_FLAG, &opt.dry_run, NULL, .doc = "only report what would be removed"},
-    {0, "into", AMP_OPT_STRING, &opt.into, "REV",
-     .doc = "revision that must have the commits (default: a protected branch)"},
-    AMP_OPT_END,
-};
-static const struct amp_opt lock_opts[] = {
-    WORKTREES,
-    {0, "reason", AMP_OPT_STRING, &opt.reason, "TEXT",
-     .doc = "reason, as git worktree list shows it"},
-    AMP_OPT_END,
-};
-static const struct amp_opt unlock_opts[] = {WORKTREES, AMP_OPT_END};
 
 #define HOLDER                                                                                     \
     AMP_OPT_ROW(0, "holder", AMP_OPT_STRING, &opt.holder, "AGENT",                                 \
@@ -230,14 +217,8 @@ static const struct amp_verb verbs[] = {
      .old = verb_agent_hook},
     {"gc", "", "report or remove worktrees that are not needed any more", gc_opts, NULL,
      .old = verb_gc, .group = "Worktrees", .who = AMP_WHO_WITH("--apply")},
-    {"prune", "", "remove worktrees that are not needed any more", prune_opts, NULL,
-     .old = verb_prune, .who = AMP_WHO_PERSON},
     {"repair", "", "remove half-made worktrees, and make missing ones again", repair_opts, NULL,
      .old = verb_repair, .who = AMP_WHO_PERSON},
-    {"lock", "WORKTREE", "lock a worktree against removal", lock_opts, NULL, .old = verb_lock,
-     .who = AMP_WHO_PERSON},
-    {"unlock", "WORKTREE", "unlock a worktree", unlock_opts, NULL, .old = verb_unlock,
-     .who = AMP_WHO_PERSON},
     {"reserve", "GLOB...", "reserve paths for an agent or yourself", reserve_opts, NULL,
      .old = verb_reserve, .group = "Reservations", .who = AMP_WHO_SELF},
     {"release", "[GLOB...]", "release reserved paths", release_opts, NULL, .old = verb_release,

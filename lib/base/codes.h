@@ -43,7 +43,7 @@
     X(quarantine_unknown) X(repo_unsupported) X(sequence_exhausted) X(server_name_missing) \
     X(signing_failed) X(snapshot_damaged) X(state_failed) X(state_gone) X(state_missing) \
     X(state_network_fs) X(sync_in_turn) X(undecided) X(worktree_path) X(worktree_sparse) \
-    X(worktree_unfinished) X(worktree_unlocked)
+    X(worktree_unfinished)
 #define AMP_CODES_WORK(X) \
     X(agent_refused) X(attempt_kept) X(ci_failed) X(declined) X(execution_error) X(failed) \
     X(handoff_rejected) X(not_done) X(post_create_failed) X(quarantine_limit) \

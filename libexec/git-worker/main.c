@@ -45,7 +45,6 @@ static const struct {
     {"worktrees", op_worktrees, {"repo"}},
     {"worktree_lives", op_worktree_lives, {"repo"}},
     {"worktree_facts", op_worktree_facts, {"repo"}},
-    {"worktree_lock", op_worktree_lock, {"repo", "path"}},
     {"worktree_include", op_worktree_include, {"repo", "path"}},
     {"worktree_repair", op_worktree_repair, {"repo"}},
     {"commit", op_commit, {"repo", "worktree", "name", "email", "message"}},

@@ -165,7 +165,6 @@ int op_worktree_remove(struct request *r);
 int op_worktrees(struct request *r);
 int op_worktree_lives(struct request *r);
 int op_worktree_facts(struct request *r);
-int op_worktree_lock(struct request *r);
 int op_worktree_include(struct request *r);
 int op_worktree_repair(struct request *r);
 int op_commit(struct request *r);

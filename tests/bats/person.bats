@@ -93,10 +93,7 @@ acts() {
   "$1" worktree-bind -C code reject boss
   "$1" worktree-bind -C code revoke boss
   "$1" worktree-bind -C code gc --apply
-  "$1" worktree-bind -C code prune
   "$1" worktree-bind -C code repair
-  "$1" worktree-bind -C code lock boss
-  "$1" worktree-bind -C code unlock boss
   "$1" worktree-bind -C code reserve --holder boss src
   "$1" worktree-bind -C code release --holder boss src
   "$1" worktree-bind -C code hooks install

@@ -91,22 +91,16 @@ why() { worktree-bind gc "${@:2}" | awk -F '\t' -v p="$trees/$1" '$3 == p { prin
   [ "$(why other)" = "keep foreign" ]
 }
 
-@test "locks: lock and unlock by agent or name; bind, unbind and gc respect them" {
+@test "locks: bind, unbind and gc respect those of git" {
   tree a
-  worktree-bind lock a --reason "a look at it"
-  git worktree list --porcelain | grep -q "locked a look at it"
-  run -1 worktree-bind lock a
+  git worktree lock --reason "a look at it" "$trees/a"
   [ "$(why a)" = "keep locked" ]
   run -1 worktree-bind bind bob --path "$trees/a" -b t/a
   [ "$(worktree-bind --json list | jq -r 'select(.agent_id == "bob") | .reason')" = worktree_locked ]
-  worktree-bind unlock a
-  run -1 worktree-bind unlock a
   worktree-bind bind eve -b t/e >/dev/null
-  worktree-bind lock eve
+  git worktree lock "$(worktree-bind path eve)"
   run -1 worktree-bind unbind eve --remove
   [[ $output == *"is locked"* ]]
-  AMP_AGENT=eve run -77 worktree-bind unlock eve
-  run -77 worktree-bind lock ../work
 }
 
 @test "repair removes what a killed bind left, and makes a bound agent's worktree again" {
@@ -334,20 +328,4 @@ same_as_git() {
   run -1 --separate-stderr worktree-bind <bind
   [ "$(answers <<<"$output" | jq -r .error_code)" = post_create_failed ]
   [ "$(state_of eve)" = BIND_FAILED ]
-}
-
-@test "prune removes what gc --apply would, and prints only that" {
-  worktree-bind bind done -b task/done >/dev/null
-  worktree-bind bind kept -b task/kept >/dev/null
-  worktree-bind unbind done >/dev/null
-  run -0 worktree-bind prune -n
-  [[ "$output" == $'remove\tmerged\t'*/done$'\ttask/done' ]]
-  [ -d ../work.worktrees/done ]
-  AMP_AGENT=kept run -77 worktree-bind prune
-  run -0 worktree-bind prune
-  [[ "$output" == $'removed\tmerged\t'*/done$'\ttask/done' ]]
-  [ ! -e ../work.worktrees/done ]
-  [ -d ../work.worktrees/kept ]
-  run -0 worktree-bind prune
-  [ -z "$output" ]
 }

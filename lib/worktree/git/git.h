@@ -109,10 +109,6 @@ int amp_git_worktree_lives(struct amp_git *g, const char *repo, const char *into
 /* The linked worktrees with these facts, in one call. */
 int amp_git_worktree_facts(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
                            struct amp_error *err);
-/* Locks a worktree against removal, as git worktree lock does, or unlocks it (reason NULL). NO
- * worktree_not_found, worktree_locked, worktree_unlocked. */
-int amp_git_worktree_lock(struct amp_git *g, const char *repo, const char *path, const char *reason,
-                          struct amp_error *err);
 /* Copies the ignored files that the patterns of .worktreeinclude in the main worktree match into
  * the worktree at path; existing files stay. bytes 0: copies nothing. NO include_limit: more than
  * `bytes`, or too many files; USAGE bad_pattern; DATAERR not_a_file: .worktreeinclude is not a

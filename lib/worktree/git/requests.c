@@ -133,15 +133,6 @@ int amp_git_worktree_facts(struct amp_git *g, const char *repo, amp_git_worktree
                : worktrees_visit(g, fn, ctx, err);
 }
 
-int amp_git_worktree_lock(struct amp_git *g, const char *repo, const char *path, const char *reason,
-                          struct amp_error *err)
-{
-    return amp_git_call(g, "worktree_lock",
-                        ARGS({"repo", repo}, {"path", path}, {"message", reason},
-                             {.key = "release", .flag = !reason}),
-                        err);
-}
-
 int amp_git_worktree_include(struct amp_git *g, const char *repo, const char *path, int64_t bytes,
                              struct amp_git_included *out, struct amp_error *err)
 {

@@ -1,6 +1,5 @@
-/* Handles worktrees after they were made: what would be lost with each, locks, and the remains of
- * crashes. */
-#include <fcntl.h>
+/* Handles worktrees after they were made: what would be lost with each, and the remains of crashes.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 
 #include "../worker.h"
 #include "base/codes.h"
-
-#define LOCKED "locked"
 
 /* ---- what would be lost ---- */
 
@@ -185,51 +182,6 @@ int op_worktree_facts(struct request *r)
     amp_jw_close(&r->out, ']');
     *r->err = (struct amp_error){0}; /* of a worktree that could not be read */
     return 0;
-}
-
-/* ---- locks ---- */
-
-struct search {
-    const char *path;
-    struct linked found;
-};
-
-static int match_path(void *ctx, const struct linked *w)
-{
-    struct search *s = ctx;
-    if (w->unfinished || strcmp(w->path, s->path) != 0)
-        return 0;
-    s->found = *w;
-    return 1;
-}
-
-int op_worktree_lock(struct request *r)
-{
-    struct search s = {.path = r->in.path};
-    AMP_BUF struct amp_buf text = {0};
-    AMP_CLOSE int lock = linked_lock(r);
-    if (lock < 0)
-        return -1;
-    if (!linked_each(r->repo, match_path, &s))
-        return amp_fail(r->err, AMP_NO, worktree_not_found, "%s: not a worktree of %s", s.path,
-                        git_repository_commondir(r->repo));
-    AMP_CLOSE int fd = open(s.found.gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return amp_fail_errno(r->err, AMP_IOERR, "%s", s.found.gitdir);
-    if (r->in.release) {
-        if (!s.found.locked)
-            return amp_fail(r->err, AMP_NO, worktree_unlocked, "%s: is not locked", s.path);
-        return unlinkat(fd, LOCKED, 0) == 0
-                   ? 0
-                   : amp_fail_errno(r->err, AMP_IOERR, "%s/" LOCKED, s.found.gitdir);
-    }
-    if (s.found.locked)
-        return amp_fail(r->err, AMP_NO, worktree_locked, "%s: is locked already", s.path);
-    amp_buf_init(&text, 4096);
-    return amp_buf_fmt(&text, r->err, "%s\n", r->in.message ? r->in.message : "") < 0 ||
-                   amp_file_write_atomic(fd, LOCKED, 0644, amp_buf_span(&text), r->err) < 0
-               ? -1
-               : 0;
 }
 
 /* ---- the remains of crashes ---- */
