@@ -340,7 +340,7 @@ task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
 hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M
 amp-prompt cmd/hitl-prompt/evidence/question.c FIELD_MAX at most @ bytes of a field
 amp-prompt cmd/hitl-prompt/evidence/question.c ITEMS_MAX @ entries of a list
-amp-prompt cmd/hitl-prompt/evidence/question.c EVENTS_MAX @ events
+amp-prompt lib/flow/decide/evidence.h AMP_EVIDENCE_EVENTS @ events
 amp-prompt cmd/hitl-prompt/evidence/question.c REASONS_MAX @ reasons of an event
 amp-prompt cmd/hitl-prompt/terminal/line.h LINE_BYTES at most @ bytes
 amp-prompt cmd/hitl-prompt/terminal/dialog.c PATCH_MAX a diff @M

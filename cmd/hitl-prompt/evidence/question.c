@@ -11,7 +11,6 @@
 #define TEXT_MAX    (1u << 20)
 #define FIELD_MAX   4000 /* bytes of one field that are shown */
 #define ITEMS_MAX   8    /* of a list that are shown */
-#define EVENTS_MAX  8    /* of the history */
 #define REASONS_MAX 4    /* of an event */
 
 static int count_more(const struct amp_page *page, size_t n, size_t shown, const char *key)
@@ -80,31 +79,19 @@ static int field_text(const struct amp_question *q, const struct amp_question_fi
 static int row_quote(const struct amp_page *page, const char *label,
                      const struct amp_evidence_row *row)
 {
-    AMP_BUF struct amp_buf text = {0};
-    char at[AMP_TIME_MAX] = "";
+    AMP_BUF struct amp_buf text = {.max = TEXT_MAX};
 
-    amp_buf_init(&text, TEXT_MAX);
-    if (row->at_ms && !row->depth)
-        amp_time_format(row->at_ms, at);
-    at[at[0] ? 16 : 0] = '\0'; /* to the minute */
-    if (at[0])
-        at[10] = ' ';
-    if (amp_buf_fmt(&text, page->err, "%s%s%s", at, row->depth ? "  - " : " ", row->text) < 0)
-        return -1;
-    return amp_page_quote(page, label, amp_buf_span(&text), FIELD_MAX);
+    return amp_evidence_row_text(row, &text, page->err) < 0
+               ? -1
+               : amp_page_quote(page, label, amp_buf_span(&text), FIELD_MAX);
 }
 
 /* The last events, each with its first reasons. */
 static int history_text(const struct amp_evidence *ev, const struct amp_page *page)
 {
-    size_t events = 0, first = 0, reasons = 0;
+    size_t first = amp_evidence_recent(ev), reasons = 0;
     const char *label = "history";
 
-    for (size_t i = ev->n_rows; i-- > 0 && events < EVENTS_MAX;)
-        if (!ev->rows[i].depth) {
-            events++;
-            first = i;
-        }
     if (first && amp_page_say(page, AMP_TINT_DIM, "  %-*s   … %zu earlier lines (l shows the log)",
                               AMP_PAGE_LABEL, "", first) < 0)
         return -1;

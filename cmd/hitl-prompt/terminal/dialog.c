@@ -1,18 +1,15 @@
 /* Asks a person one question. */
 #include "dialog.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
-
-#include <amp/base/file.h>
 
 #include "cli/cli.h"
+#include "flow/decide/answer/evidence_facts.h"
 #include "flow/decide/payload.h"
 #include "json/text.h"
 
@@ -102,34 +99,21 @@ static int help_text(struct dialog *g, const struct amp_page *page)
         "  end. ^L shows the question again, ^D ends the program, ^C interrupts it, ^Z stops it.");
 }
 
-/* The diff, made by git-worker into a private file. */
 static int diff_text(struct dialog *g, const struct amp_page *page)
 {
-    char dir[] = "/tmp/hitl-prompt.XXXXXX", path[64];
-    AMP_BUF struct amp_buf patch = {0};
+    AMP_BUF struct amp_buf patch = {.max = PATCH_MAX};
     struct amp_git_diff diff = {0};
-    struct amp_git *git;
-    struct amp_error e;
+    struct amp_error why;
+    bool more = false;
 
     if (g->ev.why_no_diff)
         return amp_page_say(page, AMP_TINT_NONE, "There is no diff: %s.", g->ev.why_no_diff);
-    if (!mkdtemp(dir))
-        return amp_fail_errno(page->err, AMP_CANTCREAT, "cannot make a directory in /tmp");
-    snprintf(path, sizeof path, "%s/diff", dir);
-    amp_buf_init(&patch, PATCH_MAX);
-    int rc = amp_decider_git(g->d, &git, &e) < 0 ||
-                     amp_git_diff(git, g->ev.repo, NULL, 0, g->ev.base, g->ev.commit, path, &diff,
-                                  &e) < 0 ||
-                     amp_file_read(AT_FDCWD, path, PATCH_MAX, &patch, &e) < 0
-                 ? -1
-                 : evidence_diff(&g->ev, &diff, amp_buf_span(&patch), page);
-    if (rc < 0 && diff.files)
-        *page->err = e;
-    else if (rc < 0)
-        rc = amp_page_quote(page, "no diff", amp_span_str(e.what), 0);
+    int rc = amp_evidence_diff(g->d, &g->ev, &diff, &patch, &more, &why);
+    rc = rc < 0 ? amp_page_quote(page, "no diff", amp_span_str(why.what), 0)
+                : evidence_diff(&g->ev, &diff, amp_buf_span(&patch), page);
+    if (rc == 0 && more)
+        rc = amp_page_say(page, AMP_TINT_NONE, "… the diff is longer");
     amp_git_diff_release(&diff);
-    unlink(path);
-    rmdir(dir);
     return rc;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <amp/base/clock.h>
+
 #include "base/grow.h"
 #include "flow/story/story.h"
 #include "message/ledger/ledger.h"
@@ -253,6 +255,31 @@ int amp_evidence_load(struct amp_store *s, const struct amp_question *q, struct 
     amp_buf_release(&g.mem);
     amp_buf_release(&g.text);
     return rc;
+}
+
+size_t amp_evidence_recent(const struct amp_evidence *ev)
+{
+    size_t events = 0, first = 0;
+
+    for (size_t i = ev->n_rows; i-- > 0 && events < AMP_EVIDENCE_EVENTS;)
+        if (!ev->rows[i].depth) {
+            events++;
+            first = i;
+        }
+    return first;
+}
+
+int amp_evidence_row_text(const struct amp_evidence_row *row, struct amp_buf *out,
+                          struct amp_error *err)
+{
+    char at[AMP_TIME_MAX] = "";
+
+    if (row->at_ms && !row->depth) {
+        amp_time_format(row->at_ms, at);
+        at[10] = ' ';
+        at[16] = '\0'; /* to the minute */
+    }
+    return amp_buf_fmt(out, err, "%s%s%s", at, row->depth ? "  - " : " ", row->text);
 }
 
 void amp_evidence_release(struct amp_evidence *ev)

@@ -12,11 +12,9 @@
 #include <amp/base/pipe.h>
 
 #include "base/codes.h"
-#include "flow/decide/evidence.h"
 #include "hitl/question.h"
 
 enum {
-    EVENTS_MAX = 8,         /* of the history, the newest */
     REASONS_MAX = 4,        /* of an event */
     FILES_MAX = 50,         /* of the list */
     DIFF_LINES = 200,       /* of the diff */
@@ -41,34 +39,15 @@ static int part_full(struct amp_buf *out, const struct amp_error *err)
 static int row_add(const struct amp_evidence_row *row, struct amp_buf *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
-    char at[AMP_TIME_MAX] = "";
 
     amp_buf_init(&line, PART_MAX);
-    if (row->at_ms && !row->depth) {
-        amp_time_format(row->at_ms, at);
-        at[10] = ' ';
-        at[16] = '\0'; /* to the minute */
-    }
-    if (amp_buf_fmt(&line, err, "%s%s%s", at, row->depth ? "  - " : " ", row->text) < 0)
-        return -1;
-    return amp_fact_mark("| ", line.data, out, err);
-}
-
-static size_t rows_first(const struct amp_evidence *ev)
-{
-    size_t events = 0, first = 0;
-
-    for (size_t i = ev->n_rows; i-- > 0 && events < EVENTS_MAX;)
-        if (!ev->rows[i].depth) {
-            events++;
-            first = i;
-        }
-    return first;
+    return amp_evidence_row_text(row, &line, err) < 0 ? -1
+                                                      : amp_fact_mark("| ", line.data, out, err);
 }
 
 static int history_make(const struct amp_evidence *ev, struct amp_buf *out, struct amp_error *err)
 {
-    size_t first = rows_first(ev), reasons = 0;
+    size_t first = amp_evidence_recent(ev), reasons = 0;
 
     if (first && amp_buf_fmt(out, err, "  %zu earlier lines are not shown\n", first) < 0)
         return -1;
@@ -120,32 +99,32 @@ static int patch_make(struct amp_span patch, bool more, struct amp_buf *out, str
 
 static int patch_read(const char *path, struct amp_buf *out, bool *more, struct amp_error *err)
 {
+    const size_t most = out->max - 2;
     AMP_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
     if (fd < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot read %s", path);
     enum amp_read rc = AMP_READ_BYTES;
-    while (rc == AMP_READ_BYTES && out->len < DIFF_READ)
-        rc = amp_read_more(fd, out, DIFF_READ - out->len, path, err);
-    *more = out->len >= DIFF_READ;
+    while (rc == AMP_READ_BYTES && out->len < most)
+        rc = amp_read_more(fd, out, most - out->len, path, err);
+    *more = out->len >= most;
     return rc == AMP_READ_FAILED ? -1 : amp_buf_str(out, "", err);
 }
 
-/* 1: made; 0: there is none, why is filled; -1: failure. */
-static int diff_read(struct amp_decider *d, const struct amp_evidence *ev,
-                     struct amp_git_diff *diff, struct amp_buf *patch, bool *more,
-                     struct amp_error *why)
+int amp_evidence_diff(struct amp_decider *d, const struct amp_evidence *ev,
+                      struct amp_git_diff *diff, struct amp_buf *patch, bool *more,
+                      struct amp_error *err)
 {
     char dir[] = "/tmp/hitl-prompt.XXXXXX", path[64];
     struct amp_git *git;
 
     if (!mkdtemp(dir))
-        return amp_fail_errno(why, AMP_CANTCREAT, "cannot make a directory in /tmp");
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make a directory in /tmp");
     snprintf(path, sizeof path, "%s/diff", dir);
     int rc =
-        amp_decider_git(d, &git, why) < 0 ||
-                amp_git_diff(git, ev->repo, NULL, 0, ev->base, ev->commit, path, diff, why) < 0 ||
-                patch_read(path, patch, more, why) < 0
+        amp_decider_git(d, &git, err) < 0 ||
+                amp_git_diff(git, ev->repo, NULL, 0, ev->base, ev->commit, path, diff, err) < 0 ||
+                patch_read(path, patch, more, err) < 0
             ? -1
             : 0;
     unlink(path);
@@ -164,7 +143,7 @@ static int diff_make(struct amp_decider *d, const struct amp_evidence *ev,
     if (ev->why_no_diff)
         return ev->has_task ? amp_buf_fmt(&t->files, err, "  none: %s\n", ev->why_no_diff) : 0;
     amp_buf_init(&patch, DIFF_READ + 2);
-    int rc = diff_read(d, ev, &diff, &patch, &more, &why) < 0
+    int rc = amp_evidence_diff(d, ev, &diff, &patch, &more, &why) < 0
                  ? amp_buf_str(&t->files, "  none: the repository cannot be read\n", err)
                  : files_make(&diff, &t->files, err);
     if (rc < 0 && part_full(&t->files, err) > 0)

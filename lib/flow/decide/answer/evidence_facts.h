@@ -8,6 +8,7 @@
 
 #include "flow/decide/answer/facts.h"
 #include "flow/decide/decide.h"
+#include "flow/decide/evidence.h"
 
 struct amp_evidence_texts {
     bool known;
@@ -22,5 +23,11 @@ void amp_evidence_texts_release(struct amp_evidence_texts *t); /* also of a zero
 /* Sets the facts history, files, diff, effects and evidence. */
 int amp_facts_evidence(struct amp_facts *f, const struct amp_evidence_texts *t,
                        struct amp_error *err);
+
+/* Makes the diff of the evidence, which has one (why_no_diff is NULL): diff, and the text up to the
+ * size of `patch`; more: that is not all of it. Release diff also after a failure. */
+int amp_evidence_diff(struct amp_decider *d, const struct amp_evidence *ev,
+                      struct amp_git_diff *diff, struct amp_buf *patch, bool *more,
+                      struct amp_error *err);
 
 #endif
