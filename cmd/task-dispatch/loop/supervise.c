@@ -55,11 +55,8 @@ struct supervisor {
     struct loop_run *r;
     struct process processes[LOOP_FILTERS];
     struct unit units[LOOP_UNITS];
-    enum {
-        RUNNING,
-        AGAIN,
-        OVER
-    } phase; /* AGAIN: all units end, and start with the coordinator's */
+    /* AGAIN: all units end, and start again with the coordinator's. */
+    enum { RUNNING, AGAIN, OVER } phase;
     int status;
     char bin[PATH_MAX]; /* the directory of the programs; "" unknown */
 };

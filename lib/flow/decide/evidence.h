@@ -37,8 +37,8 @@ struct amp_evidence {
 int amp_evidence_load(struct amp_store *s, const struct amp_question *q, struct amp_evidence *ev,
                       struct amp_error *err);
 void amp_evidence_release(struct amp_evidence *ev); /* also of a zeroed struct */
-/* The first row of the newest events, of which a person is shown AMP_EVIDENCE_EVENTS. */
-#define AMP_EVIDENCE_EVENTS 8
+#define AMP_EVIDENCE_EVENTS 8                       /* of the history are shown, the newest */
+/* The first row of these events. */
 size_t amp_evidence_recent(const struct amp_evidence *ev);
 /* Appends the row with its time to the minute; a reason begins with "  - ". */
 int amp_evidence_row_text(const struct amp_evidence_row *row, struct amp_buf *out,
