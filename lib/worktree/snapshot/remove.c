@@ -1,7 +1,7 @@
 /*
  * Removes a directory that an agent may have made: see restore.h. It may be deeper than a process
- * has descriptors or stack for, so directories below the second level are moved to the top, and
- * emptied there.
+ * has descriptors or stack for. Entries that are too deep are moved to its top, and removed from
+ * there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,12 @@
 
 #include "worktree/snapshot/restore.h"
 
+enum { DEEP = 32 };
+
 struct removal {
-    int top; /* the directory that is removed; -1: it is not open yet */
-    dev_t dev;
+    int top; /* the directory that is removed */
     unsigned long long raised;
+    const dev_t *only; /* NULL: other file systems in it, too */
     struct amp_error *err;
 };
 
@@ -53,7 +55,7 @@ static int remove_fail(struct removal *x, const char *name)
 }
 
 /* A directory that is not writable cannot be moved to another one. */
-static int dir_raise(struct removal *x, int dir, const char *name)
+static int node_raise(struct removal *x, int dir, const char *name)
 {
     char to[48];
     int rc;
@@ -66,68 +68,69 @@ static int dir_raise(struct removal *x, int dir, const char *name)
     return rc < 0 ? remove_fail(x, name) : 0;
 }
 
-/* Opens a directory of the same file system so that its entries can be removed. */
-static DIR *dir_open(struct removal *x, int dir, const char *name)
-{
-    struct stat st;
-    DIR *d = amp_dir_open(dir, name);
-    if (!d && errno == EACCES && amp_restore_mode(dir, name, 0700) == 0)
-        d = amp_dir_open(dir, name);
-    if (d && (fstat(dirfd(d), &st) < 0 || st.st_dev != x->dev)) {
-        closedir(d);
-        errno = EXDEV;
-        return NULL;
-    }
-    if (d) /* if it is of another owner, it may be writable as it is */
-        (void)!fchmod(dirfd(d), 0700);
-    return d;
-}
+static int node_remove(struct removal *x, int dir, const char *name, unsigned depth);
 
-static int dir_remove(struct removal *x, int dir, const char *name);
-
-static int names_remove(struct removal *x, DIR *d, bool top)
+/* Whether something was moved to the top, which has to be read again: *again. */
+static int names_remove(struct removal *x, DIR *d, unsigned depth, bool *again)
 {
-    for (const struct dirent *e; (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            unlinkat(dirfd(d), e->d_name, 0) == 0 || errno == ENOENT)
+    const struct dirent *e;
+    bool tried = false;
+    unsigned long long before = x->raised;
+    while ((e = readdir(d))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        if (errno != EISDIR && errno != EPERM)
-            return remove_fail(x, e->d_name);
-        if ((top ? dir_remove(x, x->top, e->d_name) : dir_raise(x, dirfd(d), e->d_name)) < 0)
+        if (!tried) /* if it is of another owner, it may be writable as it is */
+            (void)!fchmod(dirfd(d), 0700);
+        tried = true;
+        if (node_remove(x, dirfd(d), e->d_name, depth + 1) < 0)
             return -1;
     }
+    *again = x->raised != before;
     return 0;
 }
 
-static int dir_remove(struct removal *x, int dir, const char *name)
+/* Whether the directory is on another file system, which is to be left alone. */
+static bool is_other(const struct removal *x, DIR *d)
 {
-    AMP_DIR DIR *d = dir_open(x, dir, name);
-    bool top = x->top < 0;
-    unsigned long long before;
-    if (!d)
-        return remove_fail(x, name);
-    if (top)
-        x->top = dirfd(d);
-    do { /* until nothing more was moved to the top */
-        before = x->raised;
-        rewinddir(d);
-        if (names_remove(x, d, top) < 0)
-            return -1;
-    } while (top && x->raised != before);
-    return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : remove_fail(x, name);
+    struct stat st;
+    bool is = x->only && (fstat(dirfd(d), &st) < 0 || st.st_dev != *x->only);
+    if (is)
+        errno = EXDEV;
+    return is;
 }
 
-int amp_restore_remove_on(int dir, const char *name, dev_t only, struct amp_error *err)
+static int node_remove(struct removal *x, int dir, const char *name, unsigned depth)
 {
-    struct removal x = {.top = -1, .dev = only, .err = err};
-    return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0
-           : errno == EISDIR || errno == EPERM            ? dir_remove(&x, dir, name)
-                                                          : remove_fail(&x, name);
+    bool again = false;
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return remove_fail(x, name);
+    if (depth > DEEP)
+        return node_raise(x, dir, name);
+    AMP_DIR DIR *d = amp_dir_open(dir, name);
+    if (!d && errno == EACCES && amp_restore_mode(dir, name, 0700) == 0)
+        d = amp_dir_open(dir, name);
+    if (!d || is_other(x, d))
+        return remove_fail(x, name);
+    if (depth == 0)
+        x->top = dirfd(d);
+    do {
+        rewinddir(d);
+        if (names_remove(x, d, depth, &again) < 0)
+            return -1;
+    } while (depth == 0 && again);
+    return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : remove_fail(x, name);
 }
 
 int amp_restore_remove(int dir, const char *name, struct amp_error *err)
 {
-    struct stat st = {0};
-    (void)!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
-    return amp_restore_remove_on(dir, name, st.st_dev, err);
+    struct removal x = {.top = -1, .err = err};
+    return node_remove(&x, dir, name, 0);
+}
+
+int amp_restore_remove_on(int dir, const char *name, dev_t only, struct amp_error *err)
+{
+    struct removal x = {.top = -1, .only = &only, .err = err};
+    return node_remove(&x, dir, name, 0);
 }
