@@ -45,7 +45,6 @@ struct audit_list {
     struct audit_entry *v;
     size_t n, cap;
 };
-struct amp_span audit_member(const struct audit_list *l, const struct audit_entry *e, int member);
 
 /* Landings and cancelled tasks, as hitl/audit.h reads questions and suspensions: the texts of an
  * entry are valid until the next call. */

@@ -67,7 +67,8 @@ struct audit {
     int64_t since_ms;
 };
 
-struct amp_span audit_member(const struct audit_list *l, const struct audit_entry *e, int member)
+static struct amp_span audit_member(const struct audit_list *l, const struct audit_entry *e,
+                                    int member)
 {
     size_t off = e->off;
     for (int i = 0; i < member; i++)
