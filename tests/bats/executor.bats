@@ -96,7 +96,7 @@ exit 3
 EOS
   dispatch | run_agent --exec ./fails
   got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"
-    and (.payload.blockers[0] | test("status 3.*cannot go on"))'
+    and (.payload.blockers[0] | test("exit 3: cannot go on"))'
 
   agent later <<'EOS'
 [ -e "$AMP_STATE/second" ] && { echo y >y; exit 0; }
