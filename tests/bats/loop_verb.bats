@@ -260,6 +260,7 @@ started() {
   run -0 --separate-stderr task-dispatch loop -x ../executor -y true --verdict-by-exit - <<<"Fix the parser"
   [[ $stderr == *"queued: task/T-"*"approved"* ]]
   [ "$(states | cut -f 2-)" = $'done\t1\tapproved' ]
+  ! command -v amp-top >/dev/null || amp-top --once --show agents | grep -q "^executor  ended "
 }
 
 @test "what is wrong is said before anything starts" {

@@ -208,12 +208,13 @@ T-2026-003 queued (1st) 1 AGE work of z" ]
   wait_until 5 grep -q '"terminated"' told
   echo "$((($(date +%s%N) - began) / 1000000)) ms"
   jq -se 'map((.msg // .) | select(.type == "nack" and .code == "terminated")) | length == 1 and .[0].task_id == "T-2026-003"' told
-  hitl-prompt audit --what cancelled --json --verify >all
+  # The last record is about the log.
+  hitl-prompt audit --what cancelled --json --verify | head -n 1 >all
   jq -e --arg me "$(id -un)" '.task == "T-2026-003" and .operator == $me and .decision == "terminate" and
     .why == "not worth it" and .signature == "valid" and .at' all
   amp-sign revoke --from 2020-01-01T00:00:00Z "$(jq -r .key all)"
   run -1 --separate-stderr hitl-prompt audit --what cancelled --json --verify
-  [ "$(jq -r .signature <<<"$output")" = key_revoked ]
+  [ "$(jq -r .signature <<<"${lines[0]}")" = key_revoked ]
 }
 
 @test "retry sends a task again with the reason and the hint: under its id, or a new one if it has ended" {
@@ -228,6 +229,8 @@ T-2026-003 queued (1st) 1 AGE work of z" ]
   [ "$output" = "T-2026-002 sent again" ]
   [ "$(task-dispatch list --waiting --json)" = "" ]
   [ "$(hitl-prompt list --json)" = "" ]
+  task-dispatch list | grep -q "^T-2026-003  queued (1st) "
+  task-dispatch list | grep -q "^T-2026-002  queued (2nd) "
   ends 75 task-dispatch coordinate </dev/null >told 2>/dev/null
   text() { jq -r --arg t "$1" '(.msg // .) | select(.type == "task_dispatch" and .task_id == $t) | .payload.description' told; }
   [ "$(text T-2026-002)" = "work of y
@@ -237,6 +240,7 @@ This task is tried again. It was rejected:
 Hint: look at the file" ]
   # Ended: a new task with the same text; what an earlier retry added is replaced.
   task-dispatch cancel 2
+  task-dispatch list --all | grep -q "^T-2026-002  cancelled "
   run -0 task-dispatch retry 2
   [ "$output" = "T-2026-004 created" ]
   task-dispatch list --json | jq -se 'map(select(.task == "T-2026-004"))[0] | .branch == "agent/y" and .state == "dispatched" and .attempts == 1'
@@ -340,6 +344,9 @@ A
   wait_until 30 test -s child
   wait_until 30 test -s orphan
   task-dispatch list --json | jq -se 'map(select(.task == "T-2026-003"))[0].working'
+  task-dispatch list | grep -qE "^T-2026-003  working \(bob, [0-9]+ s\) "
+  run -1 --separate-stderr task-dispatch edit 3
+  [[ $stderr == *"task T-2026-003 is working (bob, "*"its text is changed before or after that"* ]]
   began=$(date +%s%N)
   task-dispatch cancel 3
   took=$((($(date +%s%N) - began) / 1000000))
