@@ -38,8 +38,9 @@ struct asked {
     char event[AMP_MSG_ID_MAX];
 };
 
-static int on_asked(void *ctx, const struct amp_skill *k, struct amp_error *err)
+static int on_asked(void *ctx, const void *rec, struct amp_error *err)
 {
+    const struct amp_skill *k = rec;
     struct asked *a = ctx;
     (void)err;
     if (!amp_span_is(k->agent, a->agent))
@@ -173,11 +174,6 @@ static const struct amp_column skill_columns[] = {
     SOME(TIME, "confirmedAt", "CONFIRMED", confirmed_ms),
 };
 
-static int on_installed(void *ctx, const struct amp_skill *k, struct amp_error *err)
-{
-    return amp_listing_row(ctx, k, err);
-}
-
 int reg_installed(struct registry *r, struct amp_span capability, bool as_json,
                   struct amp_error *err)
 {
@@ -185,7 +181,7 @@ int reg_installed(struct registry *r, struct amp_span capability, bool as_json,
 
     amp_listing_init(&list, skill_columns, sizeof skill_columns / sizeof *skill_columns, as_json,
                      amp_now_ms());
-    int rc = amp_skills_each(r->dir.store, capability, on_installed, &list, err);
+    int rc = amp_skills_each(r->dir.store, capability, amp_listing_row, &list, err);
     if (rc == 0)
         rc = amp_listing_end(&list, err);
     amp_listing_release(&list);

@@ -80,25 +80,9 @@ int amp_skill_confirm(struct amp_store *s, const struct amp_skill_change *c, str
     return skill_change(s, c, false, err);
 }
 
-struct wanted {
-    struct amp_span capability;
-    amp_skill_fn fn;
-    void *ctx;
-};
-
-static int wanted_visit(void *ctx, const void *rec, struct amp_error *err)
+int amp_skills_each(struct amp_store *s, struct amp_span capability, amp_subject_each_fn fn,
+                    void *ctx, struct amp_error *err)
 {
-    const struct wanted *w = ctx;
-    const struct amp_skill *k = rec;
-
-    return w->capability.n == 0 || amp_span_eq(w->capability, k->capability) ? w->fn(w->ctx, k, err)
-                                                                             : 0;
-}
-
-int amp_skills_each(struct amp_store *s, struct amp_span capability, amp_skill_fn fn, void *ctx,
-                    struct amp_error *err)
-{
-    struct wanted w = {capability, fn, ctx};
-
-    return amp_subject_each(&skills, s, NULL, wanted_visit, &w, err);
+    return capability.n ? amp_subject_of(&skills, s, capability, fn, ctx, err)
+                        : amp_subject_each(&skills, s, NULL, fn, ctx, err);
 }

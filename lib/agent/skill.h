@@ -30,8 +30,7 @@ int amp_skill_want(struct amp_store *s, const struct amp_skill_change *c, struct
 /* NO version_incompatible: another version is wanted; nothing is changed. */
 int amp_skill_confirm(struct amp_store *s, const struct amp_skill_change *c, struct amp_error *err);
 /* fn: 0 continues, 1 stops, -1 fails with err. capability empty: all. */
-typedef int (*amp_skill_fn)(void *ctx, const struct amp_skill *k, struct amp_error *err);
-int amp_skills_each(struct amp_store *s, struct amp_span capability, amp_skill_fn fn, void *ctx,
-                    struct amp_error *err);
+int amp_skills_each(struct amp_store *s, struct amp_span capability, amp_subject_each_fn fn,
+                    void *ctx, struct amp_error *err);
 
 #endif

@@ -75,6 +75,7 @@ struct walk {
     void *ctx, *rec;
     struct amp_buf mem;
     const struct amp_span *part; /* the first of the keys; NULL: any */
+    struct amp_span name;        /* of the part in keys */
 };
 
 static int walk_visit(void *ctx, struct amp_span id, const struct amp_store_rec *row,
@@ -82,7 +83,7 @@ static int walk_visit(void *ctx, struct amp_span id, const struct amp_store_rec 
 {
     struct walk *w = ctx;
 
-    if (w->part && !amp_span_eq(id, *w->part))
+    if (w->part && !amp_span_eq(id, *w->part) && !amp_span_eq(id, w->name))
         return 0;
     if (record_read(w->subject, row, &w->mem, w->rec, err) < 0)
         return -1;
@@ -96,8 +97,10 @@ static int records_walk(const struct amp_subject *u, struct amp_store *s, const 
                         int64_t due_ms, const struct amp_span *part, amp_subject_each_fn fn,
                         void *ctx, struct amp_error *err)
 {
-    struct amp_span prefix = part ? amp_key_prefix(*part) : (struct amp_span){0};
-    struct walk w = {u, fn, ctx, calloc(1, u->table->size), {.max = AMP_REC_MAX}, part};
+    char mem[AMP_KEY_PART_MAX + 1];
+    const struct amp_span name = part ? amp_key_part_name(*part, mem) : (struct amp_span){0};
+    const struct amp_span prefix = part ? amp_key_prefix(name) : (struct amp_span){0};
+    struct walk w = {u, fn, ctx, calloc(1, u->table->size), {.max = AMP_REC_MAX}, part, name};
     int rc = !w.rec     ? amp_fail_memory(err)
              : due_ms   ? amp_store_due(s, u->kind, due_ms, walk_visit, &w, err)
              : prefix.n ? amp_store_each_of(s, u->kind, prefix, walk_visit, &w, err)

@@ -27,11 +27,6 @@ static const struct amp_column columns[] = {
     COLUMN(CSTR, "agent", "AGENT", agent),
 };
 
-static int account_print(void *ctx, const void *rec, struct amp_error *err)
-{
-    return amp_listing_row(ctx, rec, err);
-}
-
 static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *err)
 {
     for (int i = 0; names[i]; i++) {
@@ -51,7 +46,7 @@ static int accounts_list(struct queue_desk *d, struct amp_error *err)
     struct amp_listing list;
 
     amp_listing_init(&list, columns, sizeof columns / sizeof *columns, json, amp_now_ms());
-    int rc = amp_accounts_each(d->store, list.now_ms, account_print, &list, err);
+    int rc = amp_accounts_each(d->store, list.now_ms, amp_listing_row, &list, err);
     if (rc == 0)
         rc = amp_listing_end(&list, err);
     if (rc == 0 && !json && list.rows == 0)

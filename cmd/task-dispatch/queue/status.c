@@ -82,12 +82,6 @@ static int section_print(struct status *t, const struct section *s)
     return rc;
 }
 
-/* A record that is a row. */
-static int row_print(void *ctx, const void *rec, struct amp_error *err)
-{
-    return amp_listing_row(&((struct status *)ctx)->list, rec, err);
-}
-
 /* ---- jobs ---- */
 
 static int held_add(void *ctx, const void *rec, struct amp_error *err)
@@ -136,7 +130,8 @@ static const struct amp_column parked_columns[] = {
 static int parked_print(struct status *t)
 {
     return amp_subject_each(&amp_queue_subject, t->desk.store,
-                            amp_queue_fsm.states[AMP_QUEUE_PARKED].name, row_print, t, t->err);
+                            amp_queue_fsm.states[AMP_QUEUE_PARKED].name, amp_listing_row, &t->list,
+                            t->err);
 }
 
 /* ---- types ---- */
@@ -435,7 +430,7 @@ static const struct amp_column limits_columns[] = {
 
 static int limits_print(struct status *t)
 {
-    return amp_accounts_each(t->desk.store, t->now_ms, row_print, t, t->err);
+    return amp_accounts_each(t->desk.store, t->now_ms, amp_listing_row, &t->list, t->err);
 }
 
 /* ---- questions ---- */
