@@ -86,7 +86,7 @@ state_of() {
 
 @test "the audit lists landings and verifies who signed them" {
   "${land[@]}" 1
-  hitl-prompt audit -s state --what landed --json --verify >all
+  hitl-prompt audit -s state --what landed --json --verify | head -n 1 >all
   jq -e --arg me "$(id -un)" --arg moved "main moved from ${main:0:12} to ${x:0:12}" '.task == "T-2026-001" and
     .operator == $me and .by == "login" and .decision == "land" and .changed == $moved and .signature == "valid"' all
   key=$(jq -r .key all)
@@ -98,7 +98,7 @@ state_of() {
   [[ "$stderr" == *damaged* ]]
   amp-sign revoke --state state --from 2020-01-01T00:00:00Z "$key"
   run -1 --separate-stderr hitl-prompt audit -s state --what landed --verify --json
-  [ "$(jq -r .signature <<<"$output")" = key_revoked ]
+  [ "$(jq -r .signature <<<"${lines[0]}")" = key_revoked ]
   [[ "$stderr" == *"1 signatures are not valid"* ]]
 }
 
