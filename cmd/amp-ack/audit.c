@@ -7,7 +7,6 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
-#include <amp/base/num.h>
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
@@ -29,7 +28,7 @@ static const char *from, *since, *format = "table";
 static int64_t limit;
 static const char *const formats[] = {"table", "ndjson", NULL};
 
-const struct amp_opt audit_opts[] = {
+static const struct amp_opt audit_opts[] = {
     {0, "verify", AMP_OPT_FLAG, &verify, NULL,
      .doc = "check the log with its key instead of listing events"},
     {0, "kind", AMP_OPT_LIST, &kinds, "KIND", .doc = "only events of this kind",
@@ -309,10 +308,9 @@ static int log_verify(struct amp_store *s, struct amp_error *err)
     return verdict_print(&verdict, rc < 0 ? err : NULL, rc < 0 ? &why : err) < 0 ? -1 : rc;
 }
 
-int ack_audit(int argc, char **argv)
+static int audit_check(struct amp_command *c, struct amp_error *err)
 {
-    int status;
-    struct amp_error err = {0};
+    (void)err;
     if (json)
         format = "ndjson";
     if (verify && (kinds.n || wanted_codes.n || from || since))
@@ -325,10 +323,18 @@ int ack_audit(int argc, char **argv)
             amp_die_usage("--kind is sender, signature, key, access, token, network, confinement, "
                           "override or log");
     }
-    ACK_STATE *s = ack_open_state(verify ? ACK_READ : ACK_LOOK, &status);
-    if (!s)
-        return status;
-    if ((verify ? log_verify(s, &err) : events_list(s, &err)) < 0)
-        return amp_complain(&err);
+    if (verify)
+        c->opens = AMP_OPENS_DAMAGED;
     return 0;
 }
+
+static int ack_audit(struct amp_command *c, struct amp_error *err)
+{
+    return verify ? log_verify(c->store, err) : events_list(c->store, err);
+}
+
+const struct amp_verb audit_verbs[] = {
+    {"audit", "", "list security events, or verify the log", audit_opts, ack_audit,
+     .check = audit_check, .opens = AMP_OPENS_LOOK, .finds_state = true},
+    {0},
+};

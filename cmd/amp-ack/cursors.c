@@ -13,11 +13,11 @@
 
 static bool json, force;
 
-const struct amp_opt cursors_list_opts[] = {
+static const struct amp_opt cursors_list_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     AMP_OPT_END,
 };
-const struct amp_opt cursors_edit_opts[] = {
+static const struct amp_opt cursors_edit_opts[] = {
     {0, "force", AMP_OPT_FLAG, &force, NULL, .doc = "also if a consumer holds its lease"},
     AMP_OPT_END,
 };
@@ -111,80 +111,78 @@ static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state, stru
     return amp_table_row(&l->t, cells, 8, err);
 }
 
-int ack_cursors_list(int argc, char **argv)
+static int ack_cursors_list(struct amp_command *c, struct amp_error *err)
 {
     static const char *const head[] = {"consumer", "source",  "position", "state",
                                        "missing",  "waiting", "lease",    "holder"};
-    int status;
-    ACK_STATE *s = ack_open_state(ACK_LOOK, &status);
-    if (!s)
-        return status;
-    struct amp_error err;
     struct listing l = {.now_ms = amp_now_ms()};
     amp_table_init(&l.t, head, 8);
-    if (amp_cursors_each(s, row_fn, &l, &err) < 0 ||
-        (!json && l.t.rows > 1 && amp_table_print(&l.t, &err) < 0))
-        status = amp_complain(&err);
-    else if (!json && l.t.rows == 1)
+    int rc = amp_cursors_each(c->store, row_fn, &l, err);
+    if (rc == 0 && !json && l.t.rows > 1)
+        rc = amp_table_print(&l.t, err);
+    else if (rc == 0 && !json)
         amp_note("no cursors");
     amp_table_release(&l.t);
-    return status;
+    return rc;
 }
 
-int ack_cursors_show(int argc, char **argv)
+static int ack_cursors_show(struct amp_command *c, struct amp_error *err)
 {
-    int status;
-    struct amp_error err = {0};
     struct amp_cursor_rec r;
     uint8_t state;
-    AMP_BUF struct amp_buf mem = {0};
-    if (argc != 2)
-        amp_die_usage("a consumer and a source are needed");
-    ACK_STATE *s = ack_open_state(ACK_LOOK, &status);
-    if (!s)
-        return status;
-    amp_buf_init(&mem, 1 << 20);
-    int rc =
-        amp_cursors_find(s, amp_span_str(argv[0]), amp_span_str(argv[1]), &mem, &r, &state, &err);
+    AMP_BUF struct amp_buf mem = {.max = 1 << 20};
+    int rc = amp_cursors_find(c->store, amp_span_str(c->argv[0]), amp_span_str(c->argv[1]), &mem,
+                              &r, &state, err);
     if (rc == 0)
-        rc = amp_fail(&err, AMP_NO, unknown_ref, "%s has no cursor over %s", argv[0], argv[1]);
-    else if (rc > 0)
-        rc = print_json(&r, state, amp_now_ms(), &err);
-    return rc < 0 ? amp_complain(&err) : 0;
+        return amp_fail(err, AMP_NO, unknown_ref, "%s has no cursor over %s", c->argv[0],
+                        c->argv[1]);
+    return rc < 0 ? -1 : print_json(&r, state, amp_now_ms(), err);
 }
 
-static int cursor_edit(int argc, char **argv, bool move)
+static struct amp_cursors_edit edit = {.lease_ms = AMP_CURSOR_LEASE_MS};
+
+static int move_check(struct amp_command *c, struct amp_error *err)
 {
-    int status;
-    struct amp_error err = {0};
-    struct amp_cursors_edit e = {.now_ms = amp_now_ms(),
-                                 .lease_ms = AMP_CURSOR_LEASE_MS,
-                                 .actor = ack_as ? ack_as : "amp-ack",
-                                 .force = force};
-    if (argc != (move ? 3 : 2))
-        amp_die_usage("a consumer%s needed",
-                      move ? ", a source and a number are" : " and a source are");
-    e.consumer = amp_span_str(argv[0]);
-    e.source = amp_span_str(argv[1]);
-    if (move && amp_num_parse(amp_span_str(argv[2]), 0, INT64_MAX, &e.seq, &err) < 0)
-        amp_die_usage("'%s' is not the number of an event", argv[2]);
-    if (ack_person_or_self(argv[0], "change a consumer's cursor", &err) < 0)
-        return amp_complain(&err);
-    ACK_STATE *s = ack_open_state(ACK_EXISTING, &status);
-    if (!s)
-        return status;
-    if ((move ? amp_cursors_move : amp_cursors_retire)(s, &e, &err) < 0 ||
-        amp_store_sync(s, &err) < 0)
-        return amp_complain(&err);
+    if (amp_num_parse(amp_span_str(c->argv[2]), 0, INT64_MAX, &edit.seq, err) < 0)
+        amp_die_usage("'%s' is not the number of an event", c->argv[2]);
     return 0;
 }
 
-int ack_cursors_move(int argc, char **argv)
+static int cursor_edit(struct amp_command *c,
+                       int (*change)(struct amp_store *s, const struct amp_cursors_edit *e,
+                                     struct amp_error *err),
+                       struct amp_error *err)
 {
-    return cursor_edit(argc, argv, true);
+    edit.now_ms = amp_now_ms();
+    edit.actor = ack_as ? ack_as : "amp-ack";
+    edit.force = force;
+    edit.consumer = amp_span_str(c->argv[0]);
+    edit.source = amp_span_str(c->argv[1]);
+    return change(c->store, &edit, err) < 0 ? -1 : amp_store_sync(c->store, err);
 }
 
-int ack_cursors_retire(int argc, char **argv)
+static int ack_cursors_move(struct amp_command *c, struct amp_error *err)
 {
-    return cursor_edit(argc, argv, false);
+    return cursor_edit(c, amp_cursors_move, err);
 }
+
+static int ack_cursors_retire(struct amp_command *c, struct amp_error *err)
+{
+    return cursor_edit(c, amp_cursors_retire, err);
+}
+
+const struct amp_verb cursors_verbs[] = {
+    {"cursors list", "", "list how far consumers have read", cursors_list_opts, ack_cursors_list,
+     .opens = AMP_OPENS_LOOK, .finds_state = true, .group = "Cursors"},
+    {"cursors show", "CONSUMER SOURCE", "print one cursor", NULL, ack_cursors_show,
+     .opens = AMP_OPENS_LOOK, .least = 2, .most = 2, .usage = "a consumer and a source are needed",
+     .finds_state = true, .values = "consumer source"},
+    {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor to the event after SEQ",
+     cursors_edit_opts, ack_cursors_move, .check = move_check, .least = 3, .most = 3,
+     .usage = "a consumer, a source and a number are needed", .opens = AMP_OPENS_FOUND,
+     .act = "change a consumer's cursor", .values = "consumer source", .who = AMP_WHO_SELF},
+    {"cursors retire", "CONSUMER SOURCE", "retire a cursor", cursors_edit_opts, ack_cursors_retire,
+     .least = 2, .most = 2, .usage = "a consumer and a source are needed", .opens = AMP_OPENS_FOUND,
+     .act = "change a consumer's cursor", .values = "consumer source", .who = AMP_WHO_SELF},
+    {0},
+};

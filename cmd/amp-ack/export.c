@@ -9,7 +9,7 @@
 static const char *until;
 static int64_t hold_ms;
 
-const struct amp_opt export_opts[] = {
+static const struct amp_opt export_opts[] = {
     {0, "until", AMP_OPT_STRING, &until, "TIME",
      .doc = "only segments that ended before TIME: RFC 3339 or an age (90s, 2h)"},
     {0, "hold", AMP_OPT_DURATION, &hold_ms, "TIME",
@@ -35,18 +35,14 @@ static int archive_make(struct amp_store *s, const char *to, struct amp_error *e
     return 0;
 }
 
-int ack_export(int argc, char **argv)
+static int ack_export(struct amp_command *c, struct amp_error *err)
 {
-    int status;
-    struct amp_error err = {0};
-    if (argc != 1)
-        amp_die_usage("name the directory of the archive");
-    if (!ack_state)
-        amp_die_no_state();
-    if (ack_person_or_self(NULL, "export the log", &err) < 0)
-        return amp_complain(&err);
-    ACK_STATE *s = ack_open_state(ACK_READ, &status);
-    if (!s)
-        return status;
-    return archive_make(s, argv[0], &err) < 0 ? amp_complain(&err) : 0;
+    return archive_make(c->store, c->argv[0], err);
 }
+
+const struct amp_verb export_verbs[] = {
+    {"export", "DIR", "archive ended segments of the log before they are removed", export_opts,
+     ack_export, .opens = AMP_OPENS_DAMAGED, .act = "export the log", .least = 1, .most = 1,
+     .usage = "name the directory of the archive", .group = "Keeping", .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -2,8 +2,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/codes.h"
 #include "cli/config_schema.h"
 #include "cli/identity.h"
+#include "cli/state.h"
 #include "flow/config.h"
 #include "flow/identity/person.h"
 #include "flow/intake.h"
@@ -32,77 +34,40 @@ static const struct amp_opt options[] = {
     AMP_OPT_END,
 };
 
-static const struct amp_verb verbs[] = {
-    {NULL, "", "the same as track", track_opts, NULL, .old = ack_track},
-    {"track", "", "record messages and pass them on", track_opts, NULL, .old = ack_track,
-     .group = "Recording"},
-    {"send", "", "acknowledge the messages on stdin", send_opts, NULL, .old = ack_send,
-     .who = AMP_WHO_SELF},
-    {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
-     token_opts, NULL, .old = ack_token},
-    {"accept", "ID", "accept the work that a message asks for", accept_opts, NULL,
-     .old = ack_accept, .finds_state = true, .group = "Answering", .who = AMP_WHO_SELF},
-    {"progress", "ID [PERCENT]", "report how far the work is", progress_opts, NULL,
-     .old = ack_progress, .finds_state = true, .who = AMP_WHO_SELF},
-    {"complete", "ID", "report that the work is done", complete_opts, NULL, .old = ack_complete,
-     .finds_state = true, .who = AMP_WHO_SELF},
-    {"fail", "ID", "refuse a message, or report that its work failed", fail_opts, NULL,
-     .old = ack_fail, .finds_state = true, .who = AMP_WHO_SELF},
-    {"reply", "ID", "answer a message that expects a reply", reply_opts, NULL, .old = ack_reply,
-     .finds_state = true, .who = AMP_WHO_SELF},
-    {"status", "", "show how far messages are delivered", status_opts, NULL, .old = ack_status,
-     .finds_state = true, .group = "Looking", .operand_hint = "--task TASK selects"},
-    {"log", "", "show what happened to messages", log_opts, NULL, .old = ack_log,
-     .finds_state = true, .operand_hint = "--task TASK or --id ID selects"},
-    {"show", "", "pass messages on and print a line about each", show_opts, NULL, .old = ack_show},
-    {"audit", "", "list security events, or verify the log", audit_opts, NULL, .old = ack_audit,
-     .finds_state = true},
-    {"sweep", "", "escalate, retry and expire overdue messages", sweep_opts, NULL, .old = ack_sweep,
-     .group = "Deadlines", .who = AMP_WHO_PERSON},
-    {"watch", "", "do the same at each deadline, until a signal", watch_opts, NULL,
-     .old = ack_watch, .who = AMP_WHO_PERSON},
-    {"dead list", "", "list the dead letters", dead_list_opts, NULL, .old = ack_dead_list,
-     .finds_state = true, .group = "Dead letters"},
-    {"dead show", "[ID…]", "print complete dead letters", dead_show_opts, NULL,
-     .old = ack_dead_show, .finds_state = true, .values = "letter"},
-    {"dead requeue", "[ID…]", "deliver dead letters again", dead_requeue_opts, NULL,
-     .old = ack_dead_requeue, .values = "letter", .who = AMP_WHO_PERSON},
-    {"dead export", "[ID…]", "export dead letters, or a bundle for diagnosis", dead_export_opts,
-     NULL, .old = ack_dead_export, .values = "letter"},
-    {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, NULL, .old = ack_dead_purge,
-     .values = "letter", .who = AMP_WHO_PERSON},
-    {"cursors list", "", "list how far consumers have read", cursors_list_opts, NULL,
-     .old = ack_cursors_list, .finds_state = true, .group = "Cursors"},
-    {"cursors show", "CONSUMER SOURCE", "print one cursor", NULL, NULL, .old = ack_cursors_show,
-     .finds_state = true, .values = "consumer source"},
-    {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor to the event after SEQ",
-     cursors_edit_opts, NULL, .old = ack_cursors_move, .values = "consumer source",
-     .who = AMP_WHO_SELF},
-    {"cursors retire", "CONSUMER SOURCE", "retire a cursor", cursors_edit_opts, NULL,
-     .old = ack_cursors_retire, .values = "consumer source", .who = AMP_WHO_SELF},
-    {"export", "DIR", "archive ended segments of the log before they are removed", export_opts,
-     NULL, .old = ack_export, .group = "Keeping", .who = AMP_WHO_PERSON},
-    {"doctor", "[FILE…]", "find problems and print the commands that fix them", doctor_opts, NULL,
-     .old = ack_doctor, .group = "Repairing"},
-    {"repair", "", "repair a state directory after a failed write", NULL, NULL, .old = ack_repair,
-     .who = AMP_WHO_PERSON},
-    {0},
-};
+/* clang-format off */
+#define VERBS(X) \
+    X(default) X(track) X(send) X(token) X(reply) X(status) X(log) X(show) X(audit) X(sweep) \
+    X(dead) X(dead_export) X(dead_purge) X(cursors) X(export) X(doctor) X(repair)
+/* clang-format on */
+AMP_VERBS(VERBS);
 static const int statuses[] = {0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR, AMP_UNAVAILABLE,
                                AMP_IOERR, AMP_TEMPFAIL, AMP_NOPERM, AMP_CONFIG,  AMP_INTERRUPTED,
                                0};
 static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_cursor_fsm,
                                                  &amp_transfer_fsm, NULL};
 AMP_CONFIG_RECORDER;
+static int ack_open(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_error why;
+    if (amp_state_open(c, &why) == 0)
+        return 0;
+    bool repairs = amp_code_is(why.code, log_failed) || amp_code_is(why.code, log_damaged);
+    return amp_fail_text(err, why.status, why.code, "%s%s", why.what,
+                         repairs ? "; 'amp-ack repair' fixes it" : "");
+}
+
 static const struct amp_tool tool = {
     .name = "amp-ack",
     .doc = "track, acknowledge and escalate the delivery of messages",
     .opts = options,
-    .verbs = (const struct amp_verb *const[]){verbs, NULL},
+    .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
     .values = amp_flow_values,
+    .refuse = amp_state_refuse,
+    .open = ack_open,
+    .close = amp_state_close,
     .summary = amp_intake_summary,
 };
 

@@ -3,7 +3,6 @@
  * then adds the lines to the output's queue. The input waits only while this queue is full.
  */
 #include "pass.h"
-#include "message/history/find.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -19,10 +18,7 @@
 #include "cli/finding.h"
 #include "count.h"
 #include "flow/admit/tokens.h"
-#include "flow/facts.h"
-#include "flow/identity/head.h"
 #include "flow/identity/identity.h"
-#include "flow/keep.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */
@@ -270,18 +266,15 @@ static int open_all(struct pass *p, struct amp_error *err)
     return open_output(p->store ? -1 : p->in.fd, &p->out, err);
 }
 
-int pass_run(struct pass *p)
+int pass_run(struct pass *p, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    int status = 0;
     p->in.fd = p->in.hold = p->out.fd = -1;
-    amp_signals_install();
-    int opened = open_all(p, &err);
-    if (opened < 0 || (opened == 0 && pass_loop(p, &err) < 0))
-        status = amp_complain(&err);
-    if (ack_metrics_end(p->metrics, 0, &err) < 0)
-        status =
-            (int)amp_status_worse((enum amp_status)status, (enum amp_status)amp_complain(&err));
+    int rc = open_all(p, err);
+    if (rc == 0)
+        rc = pass_loop(p, err);
+    rc = rc < 0 ? amp_complain(err) : 0;
+    if (ack_metrics_end(p->metrics, 0, err) < 0)
+        rc = (int)amp_status_worse((enum amp_status)rc, (enum amp_status)amp_complain(err));
     if (p->intake.reader)
         amp_intake_release(&p->intake);
     if (p->in.fd >= 0)
@@ -291,45 +284,7 @@ int pass_run(struct pass *p)
     amp_buf_release(&p->turn);
     amp_buf_release(&p->diagnostics);
     amp_identities_close(p->ids);
-    amp_store_close(p->store);
-    return status;
-}
-
-static int open_store(enum ack_need need, struct amp_store **s, struct amp_error *err)
-{
-    struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms,
-                                    .look = need == ACK_LOOK,
-                                    .read_only = need == ACK_READ,
-                                    .facts = &amp_flow_facts,
-                                    .keep = amp_flow_keep,
-                                    .names = amp_history_names,
-                                    .sign_head = amp_head_sign,
-                                    .actor = amp_cli_name()};
-    if (need >= ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)
-        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
-                        ack_state);
-    return amp_store_open(ack_state, &opt, s, err);
-}
-
-struct amp_store *ack_open_state(enum ack_need need, int *status)
-{
-    struct amp_error err = {0};
-    struct amp_store *s = NULL;
-    *status = 0;
-    if (!ack_state && need != ACK_OPTIONAL)
-        amp_die_no_state();
-    if (ack_state && open_store(need, &s, &err) < 0) {
-        *status = amp_complain(&err);
-        if (amp_code_is(err.code, log_failed) || amp_code_is(err.code, log_damaged))
-            amp_note("'amp-ack repair' fixes it");
-        return NULL;
-    }
-    return s;
-}
-
-void ack_close_state(struct amp_store **s)
-{
-    amp_store_close(*s);
+    return rc;
 }
 
 int ack_outbox_emit(struct amp_store *s, const char *name, const char *speaker, struct amp_outq *q,

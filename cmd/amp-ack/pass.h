@@ -64,22 +64,9 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
 /* A warning, printed when the turn ends: during the turn the state's lock is held, and a terminal
  * may be slow. */
 void pass_warn(struct pass *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Runs to the end of input; returns a status. Closes the store. */
-int pass_run(struct pass *p);
+/* Runs to the end of input; returns a status, of failures that it printed. */
+int pass_run(struct pass *p, struct amp_error *err);
 
-/* The state directory of --state; NULL after a diagnostic if it cannot be opened, and, with
- * OPTIONAL, without --state. Verbs that only read do not create it: a mistyped name is an error,
- * not an empty directory. */
-enum ack_need {
-    ACK_OPTIONAL,
-    ACK_MAKE,
-    ACK_EXISTING,
-    ACK_LOOK, /* existing; opened read-only if it cannot be written, as on a read-only medium */
-    ACK_READ  /* existing; read-only, also a log that failed or is damaged */
-};
-struct amp_store *ack_open_state(enum ack_need need, int *status);
-void ack_close_state(struct amp_store **s);
-#define ACK_STATE __attribute__((cleanup(ack_close_state))) struct amp_store
 /* Opens the output of --out. */
 int ack_open_output(struct amp_outq *q, struct amp_error *err);
 /* Writes the open entries of the outbox of `name`, whose lock the caller holds, and closes them.

@@ -23,7 +23,7 @@ static bool every, retryable, by_agent;
 
 static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED", "FAILED", NULL};
 
-const struct amp_opt send_opts[] = {
+static const struct amp_opt send_opts[] = {
     {0, "stage", AMP_OPT_CHOICE, &stage, "STAGE",
      .doc = "stage (default: the one that the message waits for)", .choices = stages},
     {0, "from", AMP_OPT_STRING, &from, "ROLE",
@@ -147,17 +147,24 @@ static int message_take(struct pass *p, const struct amp_view *v, struct amp_err
     return pass_say(p, by, amp_buf_span(&line), err);
 }
 
-int ack_send(int argc, char **argv)
+static int send_check(struct amp_command *c, struct amp_error *err)
 {
-    int status;
-    struct amp_error err;
-    if (ack_terms(&err) < 0)
-        amp_die_usage("%s", err.what);
-    if (from && ack_person_or_self(from, "acknowledge in an agent's name", &err) < 0)
-        return amp_complain(&err);
-    struct pass p = {.name = "amp-ack.send", .take = message_take};
+    (void)c;
+    if (ack_terms(err) < 0)
+        amp_die_usage("%s", err->what);
+    return from ? ack_person_or_self(from, "acknowledge in an agent's name", err) : 0;
+}
+
+static int ack_send(struct amp_command *c, struct amp_error *err)
+{
+    struct pass p = {.store = c->store, .name = "amp-ack.send", .take = message_take};
     struct amp_agent_caller caller;
     by_agent = amp_agent_calls(environ, &caller);
-    p.store = ack_open_state(ACK_OPTIONAL, &status);
-    return status ? status : pass_run(&p);
+    return pass_run(&p, err);
 }
+
+const struct amp_verb send_verbs[] = {
+    {"send", "", "acknowledge the messages on stdin", send_opts, ack_send, .check = send_check,
+     .opens = AMP_OPENS_GIVEN, .signals = true, .who = AMP_WHO_SELF},
+    {0},
+};

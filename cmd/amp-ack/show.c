@@ -16,7 +16,7 @@
 
 static bool quiet_acks, last, words;
 
-const struct amp_opt show_opts[] = {
+static const struct amp_opt show_opts[] = {
     {'q', "quiet", AMP_OPT_FLAG, &quiet_acks, NULL, .doc = "do not print acknowledgements"},
     {0, "words", AMP_OPT_FLAG, &words, NULL, .doc = "print what happened to the task"},
     {0, "last", AMP_OPT_FLAG, &last, NULL, .doc = "write nothing to stdout"},
@@ -249,8 +249,21 @@ static int message_take(struct pass *p, const struct amp_view *v, struct amp_err
     return last ? 0 : pass_emit(p, v->line, err);
 }
 
-int ack_show(int argc, char **argv)
+static int ack_show(struct amp_command *c, struct amp_error *err)
 {
     struct pass p = {.take = message_take};
-    return pass_run(&p);
+    (void)c;
+    return pass_run(&p, err);
 }
+
+const struct amp_verb show_verbs[] = {
+    {
+        "show",
+        "",
+        "pass messages on and print a line about each",
+        show_opts,
+        ack_show,
+        .signals = true,
+    },
+    {0},
+};

@@ -21,7 +21,7 @@ enum { OVERDUE_MOST = 10000 }; /* more are not counted */
 static bool json, all, only_open;
 static const char *task;
 
-const struct amp_opt status_opts[] = {
+static const struct amp_opt status_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "list all messages"},
     {0, "open", AMP_OPT_FLAG, &only_open, NULL, .doc = "list the messages that are open"},
@@ -339,21 +339,20 @@ static int list_print(struct amp_store *s, struct listing *l, struct amp_error *
     return rc;
 }
 
-int ack_status(int argc, char **argv)
+static int ack_status(struct amp_command *c, struct amp_error *err)
 {
-    int status, rc;
-    ACK_STATE *s = ack_open_state(ACK_LOOK, &status);
-    if (!s)
-        return status;
-    struct amp_error err;
     struct listing l = {.now_ms = amp_now_ms()};
-    if (all || only_open || task) {
-        rc = list_print(s, &l, &err);
-    } else {
-        struct summary sum = {0};
-        rc = summary_read(s, l.now_ms, &sum, &err);
-        if (rc == 0)
-            rc = json ? summary_json(&sum, &err) : summary_print(&sum, &l, &err);
-    }
-    return rc < 0 ? amp_complain(&err) : status;
+    struct summary sum = {0};
+    if (all || only_open || task)
+        return list_print(c->store, &l, err);
+    if (summary_read(c->store, l.now_ms, &sum, err) < 0)
+        return -1;
+    return json ? summary_json(&sum, err) : summary_print(&sum, &l, err);
 }
+
+const struct amp_verb status_verbs[] = {
+    {"status", "", "show how far messages are delivered", status_opts, ack_status,
+     .opens = AMP_OPENS_LOOK, .finds_state = true, .group = "Looking",
+     .operand_hint = "--task TASK selects"},
+    {0},
+};

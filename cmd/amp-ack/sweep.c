@@ -71,14 +71,14 @@ static const char *const severities[] = {"info", "warning", "critical", NULL};
             .min = 1, .max = 1000000, .config = "ack.most"),                                       \
         AMP_OPT_PREPARE(prepare), PASS_OUT_OPT, PASS_OPEN_OPT
 
-const struct amp_opt sweep_opts[] = {
+static const struct amp_opt sweep_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue until a signal, as watch does"},
     {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "use TIME as the current time (RFC 3339)"},
     DEADLINE_OPTS,
     AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
 };
-const struct amp_opt watch_opts[] = {
+static const struct amp_opt watch_opts[] = {
     {0, "until-idle", AMP_OPT_FLAG, &until_idle, NULL, .doc = "end when no message waits"},
     DEADLINE_OPTS,
     AMP_METRICS_OPTS(ack_metrics),
@@ -330,38 +330,48 @@ static int sweep_run(struct amp_store *s, struct amp_outq *q, struct amp_error *
     return ack_metrics_end(metrics, rc, err);
 }
 
-static int verb_run(const char *name,
-                    int (*verb)(struct amp_store *s, struct amp_outq *q, struct amp_error *err))
+static int sweep_check(struct amp_command *c, struct amp_error *err)
 {
-    int status;
-    struct amp_error err = {0};
-    struct amp_outq q = {.fd = -1};
-    if (ack_as && !amp_id_is_safe(amp_span_str(ack_as)))
-        amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
-    if (ack_retry_rules(&retry_rules, &err) < 0)
-        amp_die_usage("%s", err.what);
-    if (ack_person_or_self(NULL, "carry out deadlines", &err) < 0)
-        return amp_complain(&err);
-    amp_signals_install();
-    ack_metrics.tool = name;
-    ACK_STATE *s = ack_open_state(ACK_MAKE, &status);
-    if (!s)
-        return status;
-    if (ack_open_output(&q, &err) < 0 || verb(s, &q, &err) < 0)
-        status = amp_complain(&err);
-    if (q.fd >= 0)
-        amp_outq_close(&q);
-    return status;
-}
-
-int ack_watch(int argc, char **argv)
-{
-    return verb_run("amp-ack.watch", watch_run);
-}
-
-int ack_sweep(int argc, char **argv)
-{
+    (void)c;
     if (follow && now_text)
         amp_die_usage("--now and --follow exclude each other");
-    return verb_run("amp-ack.sweep", follow ? watch_run : sweep_run);
+    if (ack_as && !amp_id_is_safe(amp_span_str(ack_as)))
+        amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
+    if (ack_retry_rules(&retry_rules, err) < 0)
+        amp_die_usage("%s", err->what);
+    return 0;
 }
+
+static int verb_run(struct amp_command *c, const char *name,
+                    int (*verb)(struct amp_store *s, struct amp_outq *q, struct amp_error *err),
+                    struct amp_error *err)
+{
+    struct amp_outq q = {.fd = -1};
+    ack_metrics.tool = name;
+    int rc = ack_open_output(&q, err);
+    if (rc == 0)
+        rc = verb(c->store, &q, err);
+    if (q.fd >= 0)
+        amp_outq_close(&q);
+    return rc;
+}
+
+static int ack_watch(struct amp_command *c, struct amp_error *err)
+{
+    return verb_run(c, "amp-ack.watch", watch_run, err);
+}
+
+static int ack_sweep(struct amp_command *c, struct amp_error *err)
+{
+    return verb_run(c, "amp-ack.sweep", follow ? watch_run : sweep_run, err);
+}
+
+const struct amp_verb sweep_verbs[] = {
+    {"sweep", "", "escalate, retry and expire overdue messages", sweep_opts, ack_sweep,
+     .check = sweep_check, .opens = AMP_OPENS_MADE, .act = "carry out deadlines", .signals = true,
+     .group = "Deadlines", .who = AMP_WHO_PERSON},
+    {"watch", "", "do the same at each deadline, until a signal", watch_opts, ack_watch,
+     .check = sweep_check, .opens = AMP_OPENS_MADE, .act = "carry out deadlines", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -8,7 +8,7 @@
 
 #define CANONICAL_MAX ((size_t)64 << 20)
 
-const struct amp_opt token_opts[] = {AMP_OPT_END};
+static const struct amp_opt token_opts[] = {AMP_OPT_END};
 
 static int stdin_read(struct amp_buf *out, struct amp_error *err)
 {
@@ -30,18 +30,27 @@ static int stdin_read(struct amp_buf *out, struct amp_error *err)
     }
 }
 
-int ack_token(int argc, char **argv)
+static int ack_token(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    AMP_BUF struct amp_buf canonical = {0}, token = {0};
-    amp_buf_init(&canonical, CANONICAL_MAX);
-    amp_buf_init(&token, 1 << 20);
-    if (argc != 2)
-        amp_die_usage("a PRODUCER and an OPERATION are needed");
-    if (stdin_read(&canonical, &err) < 0 ||
-        amp_token_make(amp_span_str(argv[0]), amp_span_str(argv[1]), amp_buf_span(&canonical),
-                       &token, &err) < 0 ||
-        amp_buf_add(&token, "\n", 1, &err) < 0 || amp_out(amp_buf_span(&token), &err) < 0)
-        return amp_complain(&err);
-    return 0;
+    AMP_BUF struct amp_buf canonical = {.max = CANONICAL_MAX}, token = {.max = 1 << 20};
+    if (stdin_read(&canonical, err) < 0 ||
+        amp_token_make(amp_span_str(c->argv[0]), amp_span_str(c->argv[1]), amp_buf_span(&canonical),
+                       &token, err) < 0 ||
+        amp_buf_add(&token, "\n", 1, err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&token), err);
 }
+
+const struct amp_verb token_verbs[] = {
+    {
+        "token",
+        "PRODUCER OPERATION",
+        "print the idempotency token of the parameters on stdin",
+        token_opts,
+        ack_token,
+        .least = 2,
+        .most = 2,
+        .usage = "a PRODUCER and an OPERATION are needed",
+    },
+    {0},
+};

@@ -26,7 +26,7 @@ static const char *now_text;
 static int64_t window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
 static bool resend;
 
-const struct amp_opt track_opts[] = {
+static const struct amp_opt track_opts[] = {
     PASS_IN_OPT("read from PATH (a FIFO is opened without waiting)"),
     PASS_OUT_OPT,
     PASS_HOLD_OPT,
@@ -246,16 +246,42 @@ static int messages_resend(struct pass *p, struct amp_error *err)
     return first ? amp_store_each(p->store, AMP_MESSAGE_KIND, NULL, open_fn, p, err) : 0;
 }
 
-int ack_track(int argc, char **argv)
+static int track_check(struct amp_command *c, struct amp_error *err)
 {
-    int status;
+    (void)c;
     if (now_text && !amp_time_parse(amp_span_str(now_text), &pretended_ms))
         amp_die_usage("--now takes an RFC 3339 time with an offset");
-    struct amp_error err;
-    if (ack_terms(&err) < 0)
-        amp_die_usage("%s", err.what);
-    struct pass p = {
-        .name = "amp-ack.track", .answers = true, .take = message_take, .begin = messages_resend};
-    p.store = ack_open_state(ACK_MAKE, &status);
-    return p.store ? pass_run(&p) : status;
+    if (ack_terms(err) < 0)
+        amp_die_usage("%s", err->what);
+    return 0;
 }
+
+static int ack_track(struct amp_command *c, struct amp_error *err)
+{
+    struct pass p = {.store = c->store,
+                     .name = "amp-ack.track",
+                     .answers = true,
+                     .take = message_take,
+                     .begin = messages_resend};
+    return pass_run(&p, err);
+}
+
+const struct amp_verb default_verbs[] = {
+    {
+        NULL,
+        "",
+        "the same as track",
+        track_opts,
+        ack_track,
+        .check = track_check,
+        .opens = AMP_OPENS_MADE,
+        .signals = true,
+    },
+    {0},
+};
+
+const struct amp_verb track_verbs[] = {
+    {"track", "", "record messages and pass them on", track_opts, ack_track, .check = track_check,
+     .opens = AMP_OPENS_MADE, .signals = true, .group = "Recording"},
+    {0},
+};

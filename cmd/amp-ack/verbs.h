@@ -3,7 +3,7 @@
 #ifndef AMP_ACK_VERBS_H
 #define AMP_ACK_VERBS_H
 
-#include "cli/rows.h"
+#include "cli/state.h"
 #include "message/operation/retry.h"
 #include "metrics/metrics.h"
 
@@ -53,37 +53,5 @@ int ack_terms(struct amp_error *err);
 /* --since of log and audit in milliseconds: an RFC 3339 time, or a duration before now. NULL: 0.
  * USAGE bad_time. */
 int ack_since(const char *since, int64_t *ms, struct amp_error *err);
-
-extern const struct amp_opt track_opts[], send_opts[], accept_opts[], progress_opts[],
-    complete_opts[], fail_opts[], reply_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
-    dead_show_opts[], dead_requeue_opts[], dead_export_opts[], dead_purge_opts[], status_opts[],
-    log_opts[], audit_opts[], show_opts[], token_opts[], cursors_list_opts[], cursors_edit_opts[],
-    doctor_opts[], export_opts[];
-int ack_track(int argc, char **argv);
-int ack_send(int argc, char **argv);
-int ack_accept(int argc, char **argv);
-int ack_progress(int argc, char **argv);
-int ack_complete(int argc, char **argv);
-int ack_fail(int argc, char **argv);
-int ack_reply(int argc, char **argv);
-int ack_sweep(int argc, char **argv);
-int ack_watch(int argc, char **argv);
-int ack_dead_list(int argc, char **argv);
-int ack_dead_show(int argc, char **argv);
-int ack_dead_requeue(int argc, char **argv);
-int ack_dead_export(int argc, char **argv);
-int ack_dead_purge(int argc, char **argv);
-int ack_status(int argc, char **argv);
-int ack_log(int argc, char **argv);
-int ack_audit(int argc, char **argv);
-int ack_show(int argc, char **argv);
-int ack_token(int argc, char **argv);
-int ack_cursors_list(int argc, char **argv);
-int ack_cursors_show(int argc, char **argv);
-int ack_cursors_move(int argc, char **argv);
-int ack_cursors_retire(int argc, char **argv);
-int ack_export(int argc, char **argv);
-int ack_doctor(int argc, char **argv);
-int ack_repair(int argc, char **argv);
 
 #endif

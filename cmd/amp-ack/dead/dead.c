@@ -18,19 +18,19 @@
 static bool json;
 static const char *export_path;
 
-const struct amp_opt dead_list_opts[] = {
+static const struct amp_opt dead_list_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     DEAD_ALL_OPT,
     DEAD_RAW_OPT,
     DEAD_FILTER_OPTS,
     AMP_OPT_END,
 };
-const struct amp_opt dead_show_opts[] = {DEAD_EVERY_OPT, DEAD_RAW_OPT, DEAD_ALL_OPT,
-                                         DEAD_FILTER_OPTS, AMP_OPT_END};
-const struct amp_opt dead_requeue_opts[] = {
+static const struct amp_opt dead_show_opts[] = {DEAD_EVERY_OPT, DEAD_RAW_OPT, DEAD_ALL_OPT,
+                                                DEAD_FILTER_OPTS, AMP_OPT_END};
+static const struct amp_opt dead_requeue_opts[] = {
     DEAD_EVERY_OPT, DEAD_DRY_OPT, DEAD_FILTER_OPTS, PASS_OUT_OPT, PASS_OPEN_OPT, AMP_OPT_END,
 };
-const struct amp_opt dead_purge_opts[] = {
+static const struct amp_opt dead_purge_opts[] = {
     DEAD_EVERY_OPT,
     DEAD_DRY_OPT,
     DEAD_ALL_OPT,
@@ -43,21 +43,24 @@ const struct amp_opt dead_purge_opts[] = {
     AMP_OPT_END,
 };
 
-int dead_with_choices(enum ack_need need, int argc, char **argv,
-                      int (*run)(struct amp_store *s, struct dead_choices *c,
-                                 struct amp_error *err))
+int dead_check(struct amp_command *c, struct amp_error *err)
 {
-    int status;
-    struct amp_error err = {0};
-    struct dead_choices c = {0};
-    ACK_STATE *s = ack_open_state(need, &status);
-    if (!s)
-        return status;
-    amp_signals_install();
-    if (dead_choose(s, argc, argv, &c, &err) < 0 || run(s, &c, &err) < 0)
-        status = amp_complain(&err);
-    dead_choices_release(&c);
-    return status;
+    (void)err;
+    dead_filter_check(c->argc, true);
+    return 0;
+}
+
+int dead_with_choices(struct amp_command *c,
+                      int (*run)(struct amp_store *s, struct dead_choices *c,
+                                 struct amp_error *err),
+                      struct amp_error *err)
+{
+    struct dead_choices some = {0};
+    int rc = dead_choose(c->store, c->argc, c->argv, &some, err);
+    if (rc == 0)
+        rc = run(c->store, &some, err);
+    dead_choices_release(&some);
+    return rc;
 }
 
 int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
@@ -124,16 +127,21 @@ static int letters_show(struct amp_store *s, struct dead_choices *c, struct amp_
     return dead_each_choice(s, c, print_fn, NULL, err);
 }
 
-int ack_dead_list(int argc, char **argv)
+static int list_check(struct amp_command *c, struct amp_error *err)
 {
+    (void)c, (void)err;
     dead_filter_check(0, false);
-    return dead_with_choices(ACK_LOOK, argc, argv, letters_list);
+    return 0;
 }
 
-int ack_dead_show(int argc, char **argv)
+static int ack_dead_list(struct amp_command *c, struct amp_error *err)
 {
-    dead_filter_check(argc, true);
-    return dead_with_choices(ACK_LOOK, argc, argv, letters_show);
+    return dead_with_choices(c, letters_list, err);
+}
+
+static int ack_dead_show(struct amp_command *c, struct amp_error *err)
+{
+    return dead_with_choices(c, letters_show, err);
 }
 
 /* ---- requeue ---- */
@@ -211,13 +219,9 @@ static int letters_requeue(struct amp_store *s, struct dead_choices *c, struct a
     return rc;
 }
 
-int ack_dead_requeue(int argc, char **argv)
+static int ack_dead_requeue(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
-    dead_filter_check(argc, true);
-    if (ack_person_or_self(NULL, "deliver dead letters again", &err) < 0)
-        return amp_complain(&err);
-    return dead_with_choices(ACK_EXISTING, argc, argv, letters_requeue);
+    return dead_with_choices(c, letters_requeue, err);
 }
 
 /* ---- purge ---- */
@@ -297,11 +301,26 @@ static int letters_purge(struct amp_store *s, struct dead_choices *c, struct amp
     return amp_stop ? amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted") : 0;
 }
 
-int ack_dead_purge(int argc, char **argv)
+static int ack_dead_purge(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
-    dead_filter_check(argc, true);
-    if (ack_person_or_self(NULL, "remove dead letters", &err) < 0)
-        return amp_complain(&err);
-    return dead_with_choices(ACK_EXISTING, argc, argv, letters_purge);
+    return dead_with_choices(c, letters_purge, err);
 }
+
+const struct amp_verb dead_verbs[] = {
+    {"dead list", "", "list the dead letters", dead_list_opts, ack_dead_list, .check = list_check,
+     .opens = AMP_OPENS_LOOK, .signals = true, .finds_state = true, .group = "Dead letters"},
+    {"dead show", "[ID…]", "print complete dead letters", dead_show_opts, ack_dead_show,
+     .check = dead_check, .opens = AMP_OPENS_LOOK, .signals = true, .finds_state = true,
+     .values = "letter"},
+    {"dead requeue", "[ID…]", "deliver dead letters again", dead_requeue_opts, ack_dead_requeue,
+     .check = dead_check, .opens = AMP_OPENS_FOUND, .act = "deliver dead letters again",
+     .signals = true, .values = "letter", .who = AMP_WHO_PERSON},
+    {0},
+};
+
+const struct amp_verb dead_purge_verbs[] = {
+    {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge,
+     .check = dead_check, .opens = AMP_OPENS_FOUND, .act = "remove dead letters", .signals = true,
+     .values = "letter", .who = AMP_WHO_PERSON},
+    {0},
+};

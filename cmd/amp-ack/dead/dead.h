@@ -79,10 +79,13 @@ const char *dead_state(const struct amp_dead_letter *d); /* "DEAD", "WITHDRAWN" 
 int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_span json,
                 struct amp_buf *out, struct amp_error *err);
 
-/* Opens the state, chooses the letters and runs `run` on them; returns a status. */
-int dead_with_choices(enum ack_need need, int argc, char **argv,
+/* Refuses options that select no letters. */
+int dead_check(struct amp_command *c, struct amp_error *err);
+/* Chooses the letters and runs `run` on them. */
+int dead_with_choices(struct amp_command *c,
                       int (*run)(struct amp_store *s, struct dead_choices *c,
-                                 struct amp_error *err));
+                                 struct amp_error *err),
+                      struct amp_error *err);
 /* Reads each chosen letter again and calls fn; skips letters that no longer exist. */
 int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
                      struct amp_error *err);

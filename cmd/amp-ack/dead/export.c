@@ -32,7 +32,7 @@
 
 static const char *bundle_path;
 
-const struct amp_opt dead_export_opts[] = {
+static const struct amp_opt dead_export_opts[] = {
     {0, "bundle", AMP_OPT_PATH, &bundle_path, "PATH",
      .doc = "write a bundle to PATH: a directory, or an archive if it ends in .tar"},
     DEAD_EVERY_OPT,
@@ -441,8 +441,14 @@ static int letters_export(struct amp_store *s, struct dead_choices *c, struct am
     return rc;
 }
 
-int ack_dead_export(int argc, char **argv)
+static int ack_dead_export(struct amp_command *c, struct amp_error *err)
 {
-    dead_filter_check(argc, true);
-    return dead_with_choices(ACK_LOOK, argc, argv, letters_export);
+    return dead_with_choices(c, letters_export, err);
 }
+
+const struct amp_verb dead_export_verbs[] = {
+    {"dead export", "[ID…]", "export dead letters, or a bundle for diagnosis", dead_export_opts,
+     ack_dead_export, .check = dead_check, .opens = AMP_OPENS_LOOK, .signals = true,
+     .values = "letter"},
+    {0},
+};

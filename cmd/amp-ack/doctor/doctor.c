@@ -26,7 +26,7 @@ struct doctor_options doctor_opt = {
     .min_free = 64 << 20, .old_ms = 10 * 60 * 1000, .most_dead = 100};
 static unsigned wrong[DOCTOR_FAIL + 1];
 
-const struct amp_opt doctor_opts[] = {
+static const struct amp_opt doctor_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     {'C', "repo", AMP_OPT_DIR, &doctor_opt.repo, "DIR",
      .doc = "repository whose guard is checked (default: the current one)"},
@@ -250,9 +250,10 @@ static void totals_print(void)
                  wrong[DOCTOR_WARN] == 1 ? "warning" : "warnings");
 }
 
-int ack_doctor(int argc, char **argv)
+static int ack_doctor(struct amp_command *c, struct amp_error *err)
 {
-    struct doctor d = {.dir = ack_state, .n_files = argc, .files = argv};
+    struct doctor d = {.dir = c->state, .n_files = c->argc, .files = c->argv};
+    (void)err;
     refuse_unknown_skips();
     doctor_opt.config = ack_config;
     for (running = 0; running < CHECKS; running++) {
@@ -264,3 +265,9 @@ int ack_doctor(int argc, char **argv)
     totals_print();
     return wrong[DOCTOR_FAIL] > 0 || (strict && wrong[DOCTOR_WARN] > 0) ? AMP_NO : 0;
 }
+
+const struct amp_verb doctor_verbs[] = {
+    {"doctor", "[FILE…]", "find problems and print the commands that fix them", doctor_opts,
+     ack_doctor, .group = "Repairing"},
+    {0},
+};

@@ -209,7 +209,7 @@ static const char *const formats[] = {"text", "ndjson", "sw4rm", NULL};
 /* In the order of formats[]. */
 enum form { TEXT, NDJSON, SW4RM };
 
-const struct amp_opt log_opts[] = {
+static const struct amp_opt log_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue with new entries until a signal"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "as text, also the tools' bookkeeping"},
     {'m', "messages", AMP_OPT_FLAG, &messages, NULL,
@@ -409,26 +409,32 @@ static int reading_open(struct reading *rd, struct amp_error *err)
     return limit ? newest_open(rd, err) : finder_open(rd, NULL, err);
 }
 
-int ack_log(int argc, char **argv)
+static int log_check(struct amp_command *c, struct amp_error *err)
 {
-    int status;
     int64_t ms;
-    struct amp_error err = {0};
-    struct reading rd = {.form = form_chosen()};
+    (void)c;
     if (task && correlation)
         amp_die_usage("--task and --correlation exclude each other");
-    if (ack_since(since, &ms, &err) < 0)
-        return amp_complain(&err);
-    amp_signals_install();
-    ACK_STATE *s = rd.store = ack_open_state(ACK_LOOK, &status);
-    if (!s)
-        return status;
-    amp_buf_init(&rd.text, (size_t)64 << 20);
-    if (reading_open(&rd, &err) < 0 || log_print(&rd, &err) < 0)
-        status = amp_complain(&err);
-    else
+    return ack_since(since, &ms, err);
+}
+
+static int ack_log(struct amp_command *c, struct amp_error *err)
+{
+    struct reading rd = {
+        .store = c->store, .form = form_chosen(), .text = {.max = (size_t)64 << 20}};
+    int rc = reading_open(&rd, err);
+    if (rc == 0)
+        rc = log_print(&rd, err);
+    if (rc == 0)
         nothing_say(&rd);
     amp_history_finder_free(rd.finder);
     amp_buf_release(&rd.text);
-    return status;
+    return rc;
 }
+
+const struct amp_verb log_verbs[] = {
+    {"log", "", "show what happened to messages", log_opts, ack_log, .check = log_check,
+     .opens = AMP_OPENS_LOOK, .signals = true, .finds_state = true,
+     .operand_hint = "--task TASK or --id ID selects"},
+    {0},
+};

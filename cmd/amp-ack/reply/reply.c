@@ -32,11 +32,11 @@ static int64_t eta_ms;
     AMP_OPT_ROW(0, "eta", AMP_OPT_DURATION, &eta_ms, "TIME", "when the work will be done",         \
                 .min = 1, .max = INT64_C(14) * 86400000)
 
-const struct amp_opt accept_opts[] = {ANSWER_OPTS, ETA_OPT, AMP_OPT_END};
-const struct amp_opt progress_opts[] = {ANSWER_OPTS, ETA_OPT, AMP_OPT_END};
-const struct amp_opt complete_opts[] = {ANSWER_OPTS, AMP_OPT_END};
-const struct amp_opt reply_opts[] = {ANSWER_OPTS, AMP_OPT_END};
-const struct amp_opt fail_opts[] = {
+static const struct amp_opt accept_opts[] = {ANSWER_OPTS, ETA_OPT, AMP_OPT_END};
+static const struct amp_opt progress_opts[] = {ANSWER_OPTS, ETA_OPT, AMP_OPT_END};
+static const struct amp_opt complete_opts[] = {ANSWER_OPTS, AMP_OPT_END};
+static const struct amp_opt reply_opts[] = {ANSWER_OPTS, AMP_OPT_END};
+static const struct amp_opt fail_opts[] = {
     ANSWER_OPTS,
     {0, "code", AMP_OPT_STRING, &code, "CODE", .doc = "code or class of the failure"},
     {0, "retryable", AMP_OPT_FLAG, &retryable, NULL, .doc = "sending it again may succeed"},
@@ -173,55 +173,74 @@ static int refusal_print(const struct amp_error *e)
     return amp_complain(&said);
 }
 
-static int answer_run(enum amp_reply_act act, int argc, char **argv)
+static const char *speaker;
+
+static int answer_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    struct amp_reply r = {.act = act};
-    struct answer a = {.lock = -1,
+    (void)c;
+    return (speaker = speaker_of(err)) ? 0 : -1;
+}
+
+static int answer_run(struct amp_command *c, enum amp_reply_act act, struct amp_error *err)
+{
+    struct amp_reply r = {.act = act, .id = c->argv[0], .by = speaker};
+    struct answer a = {.store = c->store,
+                       .lock = -1,
                        .input = {.max = AMP_REPLY_TEXT_MAX + 2},
                        .files_mem = {.max = (size_t)8 << 20}};
-    int status = 0, most = act == AMP_REPLY_PROGRESS ? 2 : 1;
-    if (argc < 1 || argc > most)
-        amp_die_usage("one message is needed: amp-ack %s ID", amp_reply_act_name(act));
-    r.id = argv[0];
-    if (!(r.by = speaker_of(&err)))
-        return amp_complain(&err);
-    amp_signals_install();
-    if (!(a.store = ack_open_state(ACK_EXISTING, &status)))
-        return status;
-    if (answer_give(&a, &r, argc > 1 ? argv[1] : NULL, &err) < 0)
-        status = refusal_print(&err);
+    int rc = answer_give(&a, &r, c->argc > 1 ? c->argv[1] : NULL, err);
     amp_git_close(a.git);
     if (a.lock >= 0)
         close(a.lock);
     amp_buf_release(&a.input);
     amp_buf_release(&a.files_mem);
     json_decref(a.data);
-    amp_store_close(a.store);
-    return status;
+    return rc < 0 ? refusal_print(err) : 0;
 }
 
-int ack_accept(int argc, char **argv)
+static int ack_accept(struct amp_command *c, struct amp_error *err)
 {
-    return answer_run(AMP_REPLY_ACCEPT, argc, argv);
+    return answer_run(c, AMP_REPLY_ACCEPT, err);
 }
 
-int ack_progress(int argc, char **argv)
+static int ack_progress(struct amp_command *c, struct amp_error *err)
 {
-    return answer_run(AMP_REPLY_PROGRESS, argc, argv);
+    return answer_run(c, AMP_REPLY_PROGRESS, err);
 }
 
-int ack_complete(int argc, char **argv)
+static int ack_complete(struct amp_command *c, struct amp_error *err)
 {
-    return answer_run(AMP_REPLY_COMPLETE, argc, argv);
+    return answer_run(c, AMP_REPLY_COMPLETE, err);
 }
 
-int ack_fail(int argc, char **argv)
+static int ack_fail(struct amp_command *c, struct amp_error *err)
 {
-    return answer_run(AMP_REPLY_FAIL, argc, argv);
+    return answer_run(c, AMP_REPLY_FAIL, err);
 }
 
-int ack_reply(int argc, char **argv)
+static int ack_reply(struct amp_command *c, struct amp_error *err)
 {
-    return answer_run(AMP_REPLY_REPLY, argc, argv);
+    return answer_run(c, AMP_REPLY_REPLY, err);
 }
+
+const struct amp_verb reply_verbs[] = {
+    {"accept", "ID", "accept the work that a message asks for", accept_opts, ack_accept,
+     .check = answer_check, .opens = AMP_OPENS_FOUND, .signals = true, .least = 1, .most = 1,
+     .usage = "one message is needed: amp-ack accept ID", .finds_state = true, .group = "Answering",
+     .who = AMP_WHO_SELF},
+    {"progress", "ID [PERCENT]", "report how far the work is", progress_opts, ack_progress,
+     .check = answer_check, .opens = AMP_OPENS_FOUND, .signals = true, .least = 1, .most = 2,
+     .usage = "one message is needed: amp-ack progress ID", .finds_state = true,
+     .who = AMP_WHO_SELF},
+    {"complete", "ID", "report that the work is done", complete_opts, ack_complete,
+     .check = answer_check, .opens = AMP_OPENS_FOUND, .signals = true, .least = 1, .most = 1,
+     .usage = "one message is needed: amp-ack complete ID", .finds_state = true,
+     .who = AMP_WHO_SELF},
+    {"fail", "ID", "refuse a message, or report that its work failed", fail_opts, ack_fail,
+     .check = answer_check, .opens = AMP_OPENS_FOUND, .signals = true, .least = 1, .most = 1,
+     .usage = "one message is needed: amp-ack fail ID", .finds_state = true, .who = AMP_WHO_SELF},
+    {"reply", "ID", "answer a message that expects a reply", reply_opts, ack_reply,
+     .check = answer_check, .opens = AMP_OPENS_FOUND, .signals = true, .least = 1, .most = 1,
+     .usage = "one message is needed: amp-ack reply ID", .finds_state = true, .who = AMP_WHO_SELF},
+    {0},
+};
