@@ -166,7 +166,7 @@ static int ask_line(struct history *h, struct amp_span line, uint64_t tag, struc
         return -1;
     for (;;) {
         int got = amp_helper_ask(h->helper, tag, amp_buf_span(&request), err);
-        if (got <= 0)
+        if (got != AMP_HELPER_FULL)
             return got;
         if (history_turn(h, err) < 0)
             return -1;

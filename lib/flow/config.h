@@ -5,7 +5,7 @@
 #include "flow/admit/access.h"
 #include "flow/admit/tokens.h"
 #include "flow/suspend.h"
-#include "message/ledger/claims.h"
+#include "message/ledger/load.h"
 #include "message/ledger/timeouts.h"
 #include "message/transfer/units.h"
 
@@ -14,12 +14,12 @@
 #define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings
 #define AMP_CONFIG_RECORDER                                                                        \
     static const struct amp_setting recorder_settings[] = {                                        \
-        AMP_TIMEOUTS_SETTINGS, AMP_CLAIMS_SETTINGS, AMP_ACCESS_SETTINGS,                           \
-        AMP_TOKENS_SETTINGS,   AMP_UNIT_SETTINGS,   {0}}
+        AMP_TIMEOUTS_SETTINGS, AMP_LOAD_SETTINGS, AMP_ACCESS_SETTINGS,                             \
+        AMP_TOKENS_SETTINGS,   AMP_UNIT_SETTINGS, {0}}
 /* The table of a tool that also suspends. */
 #define AMP_CONFIG_SUSPENDER                                                                       \
     static const struct amp_setting recorder_settings[] = {AMP_TIMEOUTS_SETTINGS,                  \
-                                                           AMP_CLAIMS_SETTINGS,                    \
+                                                           AMP_LOAD_SETTINGS,                      \
                                                            AMP_SUSPEND_SETTINGS,                   \
                                                            AMP_ACCESS_SETTINGS,                    \
                                                            AMP_TOKENS_SETTINGS,                    \

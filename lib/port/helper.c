@@ -162,7 +162,7 @@ int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
                    struct amp_error *err)
 {
     if (h->n == IN_FLIGHT_MAX || (h->n > 0 && h->bytes + request.n > BYTES_MAX))
-        return 1;
+        return AMP_HELPER_FULL;
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, REQUEST_MAX);
     if (amp_buf_fmt(&b, err, "{\"q\":%llu,", (unsigned long long)h->next_q) < 0 ||
@@ -176,7 +176,7 @@ int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
     *request_at(h, h->n++) =
         (struct request){.tag = tag, .q = h->next_q++, .len = b.len, .line = line};
     h->bytes += b.len;
-    return 0;
+    return AMP_HELPER_ASKED;
 }
 
 uint32_t amp_helper_in_flight(const struct amp_helper *h)

@@ -31,8 +31,12 @@ void amp_helper_free(struct amp_helper *h);
  * its arguments (it prints why on stderr). */
 int amp_helper_probe(struct amp_helper *h, struct amp_error *err);
 
-/* 0: accepted; 1: too much is in flight, step first. `request` has the members of a JSON object
- * without braces ("\"f\":[0],\"m\":{}"). */
+enum amp_helper_asked {
+    AMP_HELPER_ASKED,
+    AMP_HELPER_FULL, /* too much is in flight: step first */
+};
+/* An enum amp_helper_asked, or -1. `request` has the members of a JSON object without braces
+ * ("\"f\":[0],\"m\":{}"). */
 int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
                    struct amp_error *err);
 uint32_t amp_helper_in_flight(const struct amp_helper *h);

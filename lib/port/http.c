@@ -144,7 +144,7 @@ static int request_make(struct amp_port *p, struct amp_try *t)
     int rc = amp_jw_end(&w, &why);
     if (rc == 0)
         rc = amp_helper_ask(p->helper, (uint64_t)(t - p->tries->v), amp_buf_span(&b), &why);
-    if (rc == 1)
+    if (rc == AMP_HELPER_FULL)
         return 1;
     t->begun++;
     if (rc < 0)

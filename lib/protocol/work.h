@@ -62,7 +62,7 @@ enum amp_work_verdict {
     AMP_WORK_NOT_ADDRESSEE, /* no agent holds the work, and it is for others */
     AMP_WORK_NOT_ACCEPTED,  /* no agent holds the work, and it must be accepted first */
     AMP_WORK_UNAPPROVED,    /* a person must approve the work first */
-    AMP_WORK_FULL,          /* the agent holds as many works as it may: message/ledger/claims.h */
+    AMP_WORK_FULL,          /* the agent holds as many works as it may: message/ledger/load.h */
     AMP_WORK_VERDICTS
 };
 struct amp_work_claim {

@@ -7,9 +7,9 @@
 #include "hitl/escalation.h"
 #include "message/facts.h"
 #include "message/ledger/awaited.h"
-#include "message/ledger/claims.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
+#include "message/ledger/load.h"
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
 #include "protocol/answers.h"
@@ -189,7 +189,7 @@ static int claim_read(struct checks *c, struct amp_span agent, const struct rtp_
 static int check_claims(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
                         const char *by_at)
 {
-    const int64_t *n = amp_map_find(&c->rtp->claims, f->agent), most = amp_claims_most(v->protocol);
+    const int64_t *n = amp_map_find(&c->rtp->claims, f->agent), most = amp_load_most(v->protocol);
     char expected[64];
     snprintf(expected, sizeof expected, "an agent with less than %lld open tasks", (long long)most);
     if (most > 0 && n && *n >= most)

@@ -204,7 +204,11 @@ static bool folder_changed(const struct amp_aof_data *a, struct timespec *was)
     return !same;
 }
 
-/* The next task as it is now. 1; 0: none is left; 2: its priority is another one by now. */
+/* What the queue had: no task any more, the next one as it is now, or one whose priority has
+ * changed. */
+enum taken { TAKEN_NONE, TAKEN_TASK, TAKEN_CHANGED };
+
+/* An enum taken, or -1. */
 static int candidate_take(struct amp_aof_work *w, const struct amp_aof_lease *how,
                           struct amp_aof_task *out, struct amp_error *err)
 {
@@ -222,9 +226,9 @@ static int candidate_take(struct amp_aof_work *w, const struct amp_aof_lease *ho
         if (rc <= 0 || out->status != AMP_AOF_READY || (out->agent.n == 0 && !how->agent) ||
             !agent_fits(out->agent, &why))
             continue;
-        return rank_of(out->priority) == c->rank ? 1 : 2;
+        return rank_of(out->priority) == c->rank ? TAKEN_TASK : TAKEN_CHANGED;
     }
-    return 0;
+    return TAKEN_NONE;
 }
 
 int amp_aof_choose(struct amp_aof_work *w, const struct amp_aof_lease *how,
@@ -238,7 +242,8 @@ int amp_aof_choose(struct amp_aof_work *w, const struct amp_aof_lease *how,
                 return -1;
         }
         int rc = candidate_take(w, how, out, err);
-        if (rc < 0 || rc == 1 || (rc == 0 && !folder_changed(&w->r->data, &q->modified)))
+        if (rc < 0 || rc == TAKEN_TASK ||
+            (rc == TAKEN_NONE && !folder_changed(&w->r->data, &q->modified)))
             return rc;
         q->filled = false;
     }

@@ -376,13 +376,13 @@ int amp_trust_refresh(struct amp_trust *t, struct amp_error *err)
 static bool principal_of(struct amp_span list, struct amp_span who, struct amp_span *out)
 {
     struct amp_span p;
-    int match = who.n > 0 ? identity_patterns(who, list) : 0;
+    enum identity_match match = who.n > 0 ? identity_patterns(who, list) : IDENTITY_NO_MATCH;
     /* A role with an empty name, such as "operator/", is not a principal. */
     if (who.n >= AMP_PRINCIPAL_MAX || (who.n > 0 && who.p[who.n - 1] == '/'))
         return false;
-    if (match != 0) {
+    if (match != IDENTITY_NO_MATCH) {
         *out = who;
-        return match > 0;
+        return match == IDENTITY_MATCH;
     }
     while (identity_pattern_cut(&list, &p)) {
         if (p.n == 0 || p.p[0] == '!')
@@ -401,7 +401,7 @@ static enum obstacle entry_check(const struct amp_trust_entry *e, const char *ns
                                  struct amp_span who, int64_t time_ms, struct amp_span *principal)
 {
     int64_t s = time_ms / 1000;
-    if (e->namespaces.n > 0 && identity_patterns(amp_span_str(ns), e->namespaces) <= 0)
+    if (e->namespaces.n > 0 && identity_patterns(amp_span_str(ns), e->namespaces) != IDENTITY_MATCH)
         return OTHER_NAMESPACE;
     if (!principal_of(e->principals, who, principal))
         return OTHER_SENDER;

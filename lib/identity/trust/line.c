@@ -52,10 +52,10 @@ bool identity_pattern_cut(struct amp_span *list, struct amp_span *pattern)
     return true;
 }
 
-int identity_patterns(struct amp_span text, struct amp_span patterns)
+enum identity_match identity_patterns(struct amp_span text, struct amp_span patterns)
 {
     struct amp_span p;
-    int matches = 0;
+    enum identity_match match = IDENTITY_NO_MATCH;
     while (identity_pattern_cut(&patterns, &p)) {
         bool negated = p.n > 0 && p.p[0] == '!';
         if (negated) {
@@ -65,15 +65,15 @@ int identity_patterns(struct amp_span text, struct amp_span patterns)
         if (!amp_span_glob(text, p))
             continue;
         if (negated)
-            return -1;
-        matches = 1;
+            return IDENTITY_NEGATED;
+        match = IDENTITY_MATCH;
     }
-    return matches;
+    return match;
 }
 
 bool amp_patterns_match(struct amp_span text, struct amp_span patterns)
 {
-    return identity_patterns(text, patterns) > 0;
+    return identity_patterns(text, patterns) == IDENTITY_MATCH;
 }
 
 /* Times */

@@ -28,8 +28,12 @@ struct revocation {
 };
 enum trust_line_is identity_revocation_line(struct amp_span line, struct revocation *out);
 
-/* 1: matches; -1: a negated pattern matches; 0: no pattern does. */
-int identity_patterns(struct amp_span text, struct amp_span patterns);
+enum identity_match {
+    IDENTITY_NO_MATCH,
+    IDENTITY_MATCH,
+    IDENTITY_NEGATED, /* a negated pattern matches, which counts more than others */
+};
+enum identity_match identity_patterns(struct amp_span text, struct amp_span patterns);
 /* Cuts the next pattern of a list. False: the list is empty. */
 bool identity_pattern_cut(struct amp_span *list, struct amp_span *pattern);
 

@@ -6,8 +6,8 @@
 #include "base/codes.h"
 #include "message/facts.h"
 #include "message/ledger/awaited.h"
-#include "message/ledger/claims.h"
 #include "message/ledger/holder.h"
+#include "message/ledger/load.h"
 #include "message/operation/retry.h"
 #include "message/record/record.h"
 #include "message/record/sequence.h"
@@ -211,11 +211,11 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
         return 0;
     }
     if (rc == 0 && t->answer->takes_up)
-        rc = amp_claims_check(t->store, t->answer->by, id, &e);
+        rc = amp_load_check(t->store, t->answer->by, id, &e);
     if (rc == 0 && !t->check)
         rc = amp_settle_answer(t->store, id, t->answer, t->now_ms, NULL, &e);
-    if (rc == 0 && !t->check && t->answer->takes_up && amp_claims_most(t->v->protocol) > 0 &&
-        amp_claims_note(t->store, t->answer->by, id, err) < 0)
+    if (rc == 0 && !t->check && t->answer->takes_up && amp_load_most(t->v->protocol) > 0 &&
+        amp_load_note(t->store, t->answer->by, id, err) < 0)
         return -1;
     t->taken |= rc == 0;
     /* After a crash between the two commits, the repeated outcome records the usage. */

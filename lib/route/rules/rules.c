@@ -208,10 +208,10 @@ enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
     if (rc < 0) {
         j->stage = JOB_DECIDED;
         amp_route_job_refuse(j, AMP_CODE(predicate_error), err.what, "jq", false);
-    } else if (rc == 0) {
+    } else if (rc == AMP_HELPER_ASKED) {
         j->stage = JOB_ASKED;
     }
-    return rc > 0 ? AMP_RULES_LATER : AMP_RULES_ASKED;
+    return rc == AMP_HELPER_FULL ? AMP_RULES_LATER : AMP_RULES_ASKED;
 }
 
 static void job_fail(struct job *j, struct amp_span what)

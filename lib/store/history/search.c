@@ -119,9 +119,9 @@ static int part_find(struct amp_store_search *q, uint32_t h)
         const struct amp_term_run_at *r = &q->file.run[i];
         if ((q->any && r->to <= q->last) || (*q->newest && strcmp(r->newest, q->newest) < 0))
             continue;
-        int rc = amp_term_file_find(&q->file, i, h, heap_add, q);
-        if (rc < 0)
-            return rc == -1 ? 1 : -1;
+        enum amp_term_found rc = amp_term_file_find(&q->file, i, h, heap_add, q);
+        if (rc != AMP_TERM_FOUND)
+            return rc == AMP_TERM_DAMAGED ? 1 : -1;
     }
     return 0;
 }

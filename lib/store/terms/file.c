@@ -254,8 +254,8 @@ static int64_t page_find(const struct amp_term_file *f, uint32_t i, uint32_t ter
     return low ? (int64_t)low - 1 : 0;
 }
 
-int amp_term_file_find(const struct amp_term_file *f, uint32_t i, uint32_t term,
-                       int (*fn)(void *ctx, uint32_t off), void *ctx)
+enum amp_term_found amp_term_file_find(const struct amp_term_file *f, uint32_t i, uint32_t term,
+                                       int (*fn)(void *ctx, uint32_t off), void *ctx)
 {
     for (int64_t at = page_find(f, i, term); at < f->run[i].pages; at++) {
         struct page page;
@@ -263,15 +263,15 @@ int amp_term_file_find(const struct amp_term_file *f, uint32_t i, uint32_t term,
         if (at < 0 ||
             pread(f->fd, &page, sizeof page, page_at(f, i, (uint32_t)at)) != sizeof page ||
             !page_is_intact(&page))
-            return -1;
+            return AMP_TERM_DAMAGED;
         if (t[0].h > term)
-            return 0;
+            return AMP_TERM_FOUND;
         size_t a = amp_postings_first(t, AMP_TERM_PER_PAGE, term);
         for (; a < AMP_TERM_PER_PAGE && t[a].h == term; a++)
             if (t[a].off != UINT32_MAX && fn(ctx, t[a].off) < 0)
-                return -2;
+                return AMP_TERM_FAILED;
         if (a < AMP_TERM_PER_PAGE)
-            return 0;
+            return AMP_TERM_FOUND;
     }
-    return 0;
+    return AMP_TERM_FOUND;
 }

@@ -109,9 +109,13 @@ void amp_term_file_open(struct amp_term_file *f, int dirfd, struct amp_log *l,
 bool amp_term_file_add(struct amp_term_file *f, int dirfd, const struct amp_term_names *names,
                        const struct amp_postings *t, const struct amp_pos *to, const char *newest);
 bool amp_term_file_join(struct amp_term_file *f, int dirfd, const struct amp_term_names *names);
-/* Calls fn with the offsets of a term's postings in run i. 0; -1: a page is damaged; -2: fn failed.
- */
-int amp_term_file_find(const struct amp_term_file *f, uint32_t i, uint32_t term,
-                       int (*fn)(void *ctx, uint32_t off), void *ctx);
+enum amp_term_found {
+    AMP_TERM_FOUND,   /* fn had all postings, also if there are none */
+    AMP_TERM_DAMAGED, /* a page is damaged */
+    AMP_TERM_FAILED,  /* fn failed */
+};
+/* Calls fn with the offsets of a term's postings in run i. */
+enum amp_term_found amp_term_file_find(const struct amp_term_file *f, uint32_t i, uint32_t term,
+                                       int (*fn)(void *ctx, uint32_t off), void *ctx);
 
 #endif

@@ -1,5 +1,5 @@
 /* The works that an agent has accepted, and their limit. */
-#include "message/ledger/claims.h"
+#include "message/ledger/load.h"
 
 #include <string.h>
 
@@ -14,16 +14,16 @@
 
 static int64_t set; /* 0: the protocol's */
 
-int64_t amp_claims_most(enum amp_protocol p)
+int64_t amp_load_most(enum amp_protocol p)
 {
     int64_t own = amp_work_of(p)->claims_most;
     return own > 0 && set > 0 ? set : own;
 }
 
-int amp_claims_set(void *arg, const char *text, struct amp_error *err)
+int amp_load_set(void *arg, const char *text, struct amp_error *err)
 {
     (void)arg;
-    return amp_num_parse(amp_span_str(text), 1, AMP_CLAIMS_MOST, &set, err);
+    return amp_num_parse(amp_span_str(text), 1, AMP_LOAD_MOST, &set, err);
 }
 
 struct claim {
@@ -98,8 +98,8 @@ static int claims_count(struct counting *n, struct amp_error *err)
     return rc < 0 ? -1 : 0;
 }
 
-int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
-                     struct amp_error *err)
+int amp_load_check(struct amp_store *s, const char *agent, struct amp_span id,
+                   struct amp_error *err)
 {
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
@@ -107,7 +107,7 @@ int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
     if (amp_message_find(s, id, &mem, &r, err) < 0)
         return -1;
     const struct amp_work_terms *t = amp_work_of(amp_protocol_find(r.protocol));
-    const int64_t most = r.found ? amp_claims_most(amp_protocol_find(r.protocol)) : 0;
+    const int64_t most = r.found ? amp_load_most(amp_protocol_find(r.protocol)) : 0;
     struct counting n = {
         .store = s, .agent = agent, .id = id, .task = r.task, .tasks = {.max = 1 << 16}};
     const struct amp_message_facts *facts = amp_store_facts(s);
@@ -127,8 +127,7 @@ int amp_claims_check(struct amp_store *s, const char *agent, struct amp_span id,
 
 /* ---- recording ---- */
 
-int amp_claims_note(struct amp_store *s, const char *agent, struct amp_span id,
-                    struct amp_error *err)
+int amp_load_note(struct amp_store *s, const char *agent, struct amp_span id, struct amp_error *err)
 {
     const struct claim c = {.id = id};
     struct counting n = {.store = s, .agent = agent, .prunes = true, .tasks = {.max = 1 << 16}};
