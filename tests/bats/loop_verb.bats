@@ -270,9 +270,9 @@ started() {
   [[ $output == *"-x EXECUTOR -y REVIEWER"* ]]
   run -64 task-dispatch loop -x ../executor -y ' '
   [[ $output == *"--reviewer: an empty command"* ]]
-  echo '# no criteria' >../bad.md
+  printf '# bad\nRisk: enormous\n' >../bad.md
   run -65 task-dispatch loop -x ../executor -y ../reviewer ../bad.md
-  [[ $output == *"../bad.md: "*criteri* ]]
+  [[ $output == *"../bad.md:2: risk_level: "* ]]
   run -65 task-dispatch loop -x ../executor -y ../reviewer ../none.md
   run -77 env AMP_AGENT=bob task-dispatch loop -x ../executor -y ../reviewer
   # A worker that cannot work ends the loop with its status.
