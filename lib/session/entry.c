@@ -10,12 +10,11 @@
 #include <amp/base/id.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "session/private.h"
 #include "json/record.h"
 
-#define X(name) #name,
-static const char *const names[] = {AMP_SESSION_ENTRIES(X)};
-#undef X
+AMP_WORDS_OF_NAMES(names, AMP_SESSION_ENTRIES);
 
 enum { WINDOW = 64 };
 
@@ -26,10 +25,7 @@ const char *amp_session_entry_name(enum amp_session_entry_type t)
 
 static int type_find(struct amp_span name)
 {
-    for (int i = 0; i < AMP_SESSION_ENTRY_COUNT; i++)
-        if (amp_span_is(name, names[i]))
-            return i;
-    return -1;
+    return amp_word_find(names, AMP_SESSION_ENTRY_COUNT, name);
 }
 
 struct record {

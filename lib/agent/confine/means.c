@@ -10,32 +10,23 @@
 
 #include "agent/confine/private.h"
 #include "base/codes.h"
+#include "base/words.h"
 
-static const char *const level_names[] = {
-#define X(name, text) text,
-    AMP_CONFINE_LEVEL_LIST(X)
-#undef X
-};
+AMP_WORDS(level_names, AMP_CONFINE_LEVEL_LIST);
 
 const char *amp_confine_level_name(enum amp_confine_level level)
 {
     return level_names[level];
 }
-static const char *const lack_texts[] = {
-#define X(name, text) text,
-    AMP_CONFINE_LACK_LIST(X)
-#undef X
-};
+AMP_WORDS(lack_texts, AMP_CONFINE_LACK_LIST);
 static const char *const demand_names[] = {"require", "best-effort", "off"};
 
 bool amp_confine_demand_find(struct amp_span name, enum amp_confine_demand *out)
 {
-    for (int i = 0; i < 3; i++)
-        if (amp_span_is(name, demand_names[i])) {
-            *out = (enum amp_confine_demand)i;
-            return true;
-        }
-    return false;
+    int i = amp_word_find(demand_names, 3, name);
+    if (i >= 0)
+        *out = (enum amp_confine_demand)i;
+    return i >= 0;
 }
 
 size_t confine_pipe_read(int fd, char *out, size_t size)

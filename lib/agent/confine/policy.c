@@ -13,6 +13,7 @@
 
 #include "agent/confine.h"
 #include "base/codes.h"
+#include "base/words.h"
 #include "net/host.h"
 #include "protocol/compose/json.h"
 
@@ -20,11 +21,7 @@
 #define POLICY_MAX ((size_t)1 << 20)
 #define GRANTS_MAX 400
 
-static const char *const network_names[] = {
-#define X(name) #name,
-    AMP_NETWORK_LIST(X)
-#undef X
-};
+AMP_WORDS_OF_NAMES(network_names, AMP_NETWORK_LIST);
 
 const char *amp_network_name(enum amp_network n)
 {
@@ -33,12 +30,10 @@ const char *amp_network_name(enum amp_network n)
 
 bool amp_network_find(struct amp_span name, enum amp_network *out)
 {
-    for (int i = 0; i < AMP_NETWORK_COUNT; i++)
-        if (amp_span_is(name, network_names[i])) {
-            *out = (enum amp_network)i;
-            return true;
-        }
-    return false;
+    int i = amp_word_find(network_names, AMP_NETWORK_COUNT, name);
+    if (i >= 0)
+        *out = (enum amp_network)i;
+    return i >= 0;
 }
 
 void amp_confine_policy_init(struct amp_confine_policy *p)

@@ -9,6 +9,7 @@
 
 #include "base/codes.h"
 #include "base/grow.h"
+#include "base/words.h"
 #include "worktree/call/plain.h"
 #include "worktree/paths/glob.h"
 #include "worktree/worktree.h"
@@ -28,14 +29,6 @@ struct amp_hook_rule {
 static int rule_bad(struct amp_error *err, const char *what)
 {
     return amp_fail(err, AMP_CONFIG, bad_config, "a rule of hitl.hook.rules: %s", what);
-}
-
-static int word_find(struct amp_span word, const char *const *words, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (amp_span_is(word, words[i]))
-            return i;
-    return -1;
 }
 
 static int kind_find(struct amp_span word)
@@ -66,12 +59,12 @@ static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_s
     if (!value.n)
         return rule_bad(err, "an empty text");
     if (amp_span_is(key, "decision")) {
-        int found = word_find(value, decisions, 4);
+        int found = amp_word_find(decisions, 4, value);
         if (found < 1)
             return rule_bad(err, "decision is not allow, ask or deny");
         r->decision = (enum amp_hook_decision)found;
     } else if (amp_span_is(key, "risk")) {
-        if (word_find(value, risks, 3) < 0)
+        if (amp_word_find(risks, 3, value) < 0)
             return rule_bad(err, "risk is not low, medium or high");
         r->grave = amp_span_is(value, risks[2]);
     } else if (amp_span_is(key, "cli")) {
@@ -104,7 +97,7 @@ static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_s
 int amp_hook_unread_set(struct amp_hook_rules *r, struct amp_span word, struct amp_error *err)
 {
     static const char *const words[] = {"", "allow", "ask", "deny"};
-    int found = word_find(word, words, 4);
+    int found = amp_word_find(words, 4, word);
     if (found < 1)
         return amp_fail(err, AMP_CONFIG, bad_config, "hitl.hook.unread is not ask, deny or allow");
     r->unread = (enum amp_hook_decision)found;

@@ -7,14 +7,11 @@
 #include <strings.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 
 #define ENTRY_MAX (64u << 10)
 
-static const char *const proof_words[AMP_KNOWN_BY_COUNT] = {
-#define X(name, word) [AMP_KNOWN_BY_##name] = word,
-    AMP_PROOF_OF_PERSON_LIST(X)
-#undef X
-};
+AMP_WORDS(proof_words, AMP_PROOF_OF_PERSON_LIST);
 
 const char *amp_known_by_name(enum amp_known_by by)
 {
@@ -23,10 +20,7 @@ const char *amp_known_by_name(enum amp_known_by by)
 
 static int known_by_find(struct amp_span word)
 {
-    int i = AMP_KNOWN_BY_COUNT - 1;
-    while (i >= 0 && !amp_span_is(word, proof_words[i]))
-        i--;
-    return i;
+    return amp_word_find(proof_words, AMP_KNOWN_BY_COUNT, word);
 }
 
 /* ---- the configuration ---- */

@@ -7,13 +7,10 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "record/subject.h"
 
-static const char *const names[] = {
-#define X(id, word, doc) [AMP_WAIVER_##id] = word,
-    AMP_WAIVERS(X)
-#undef X
-};
+AMP_WORDS(names, AMP_WAIVERS);
 
 const char *amp_waiver_name(int of)
 {

@@ -1,6 +1,8 @@
 /* The token bucket, the selection of lanes, and the order keys. */
 #include "message/inbox/lane.h"
 
+#include "base/words.h"
+
 #include <stdlib.h>
 
 enum {
@@ -22,11 +24,7 @@ const struct amp_lane_rules amp_lane_rules_default = {
     .starved_ms = 30000,
 };
 
-static const char *const names[] = {
-#define X(id) #id,
-    AMP_LANE_LIST(X)
-#undef X
-};
+AMP_WORDS_OF_NAMES(names, AMP_LANE_LIST);
 
 const char *amp_lane_name(enum amp_lane lane)
 {
@@ -35,10 +33,8 @@ const char *amp_lane_name(enum amp_lane lane)
 
 enum amp_lane amp_lane_find(struct amp_span name)
 {
-    for (unsigned i = 0; i < AMP_LANE_COUNT; i++)
-        if (amp_span_is(name, names[i]))
-            return (enum amp_lane)i;
-    return AMP_LANE_COUNT;
+    int i = amp_word_find(names, AMP_LANE_COUNT, name);
+    return i < 0 ? AMP_LANE_COUNT : (enum amp_lane)i;
 }
 
 enum amp_lane amp_lane_of(const struct amp_lane_rules *rules, const struct amp_view *v)
