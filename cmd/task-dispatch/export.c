@@ -37,6 +37,14 @@ struct export
     uint32_t n;
 };
 
+static void proofs_free(struct export *x)
+{
+    for (uint32_t i = 0; i < x->n; i++) {
+        amp_proof_release(x->proofs[i]);
+        free(x->proofs[i]);
+    }
+}
+
 /* Adds the record of the landing that made the commit as a merge. */
 static int landing_add(struct export *x, const struct amp_verified *v, struct amp_proof *p,
                        struct amp_error *err)
@@ -113,6 +121,28 @@ static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
     return x->n > 0;
 }
 
+int task_bundle_text(struct amp_store *store, struct amp_git *git, const char *in, const char *id,
+                     struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_identity_tool who = {
+        .state = task_state, .config = task_config, .principal = "coordinator", .quiet = true};
+    struct export x = {.store = store, .git = git};
+    char why[AMP_PROOF_WHY] = "";
+    repo = in;
+    int rc = task_policy(&x.policy, err) < 0 ||
+                     amp_identity_cli_open(&task_identity, &who, &x.ids, err) < 0
+                 ? -1
+                 : task_add(&x, id, why, err);
+    if (rc == 0)
+        rc = amp_fail(err, AMP_NO, missing_commit, "%s is not approved: %s", id, why);
+    if (rc > 0)
+        rc = amp_bundle_write(x.ids, (const struct amp_proof *const *)x.proofs, x.n, amp_now_ms(),
+                              out, err);
+    proofs_free(&x);
+    amp_identities_close(x.ids);
+    return rc < 0 ? -1 : 0;
+}
+
 static int bundle_put(struct export *x, const char *commit, const struct amp_buf *text,
                       struct amp_error *err)
 {
@@ -169,10 +199,7 @@ static int task_export(struct amp_command *c, struct amp_error *err)
         rc = export_run(&x, c->argv[0], why, err);
     if (rc == 0)
         amp_warn("%s is not approved: %s", c->argv[0], why);
-    for (uint32_t i = 0; i < x.n; i++) {
-        amp_proof_release(x.proofs[i]);
-        free(x.proofs[i]);
-    }
+    proofs_free(&x);
     amp_identities_close(x.ids);
     amp_git_close(x.git);
     return rc < 0 ? -1 : rc ? AMP_OK : AMP_NO;

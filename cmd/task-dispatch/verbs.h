@@ -91,4 +91,9 @@ struct task_bundle {
 int task_bundle_verify(struct amp_git *git, const struct task_bundle *how, const char *commit,
                        struct amp_verified *out, struct amp_error *err);
 
+/* export.c: appends the bundle with the proof of a task in a repository, without LF. NO
+ * missing_commit: it is not approved. */
+int task_bundle_text(struct amp_store *store, struct amp_git *git, const char *in, const char *id,
+                     struct amp_buf *out, struct amp_error *err);
+
 #endif

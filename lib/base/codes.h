@@ -45,8 +45,8 @@
     X(state_network_fs) X(sync_in_turn) X(undecided) X(worktree_path) X(worktree_sparse) \
     X(worktree_unfinished)
 #define AMP_CODES_WORK(X) \
-    X(agent_refused) X(attempt_kept) X(ci_failed) X(declined) X(execution_error) X(failed) \
-    X(handoff_rejected) X(not_done) X(post_create_failed) X(quarantine_limit) \
+    X(agent_refused) X(attempt_kept) X(check_failed) X(ci_failed) X(declined) X(execution_error) \
+    X(failed) X(handoff_rejected) X(merge_conflict) X(not_done) X(post_create_failed) X(quarantine_limit) \
     X(quarantine_refused) X(retries_exhausted) X(retry_budget_exceeded) X(tree_limit) \
     X(unproven_claim)
 #define AMP_CODES_CRASH(X) \

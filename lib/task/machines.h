@@ -55,6 +55,7 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_EV_CI_RED, "ci_red", "a required check failed for its commit")                        \
     X(AMP_QA_EV_APPROVED, "verdict_approved", "approved, perhaps with small fixes")                \
     X(AMP_QA_EV_REJECTED, "verdict_rejected", "rejected for a blocking reason")                    \
+    X(AMP_QA_EV_UNLANDED, "unlanded", "the branch has moved, and its commit does not land there")  \
     X(AMP_QA_EV_HOLD, "hold", "an agent's escalation waits for the admin")                         \
     X(AMP_QA_EV_WITHDRAW, "withdraw", "the agent withdrew its escalation")                         \
     X(AMP_QA_EV_RESUME, "resume", "the admin: continue")                                           \
@@ -82,7 +83,9 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_IF_OTHERS, "others", "another escalation of the task is open")                        \
     X(AMP_QA_IF_ASKED_WORKING, "asked_working", "nothing came since it was held while working")    \
     X(AMP_QA_IF_ASKED_REVIEW, "asked_review", "nothing came since it was held in review")          \
-    X(AMP_QA_IF_ASKED_REWORK, "asked_rework", "nothing came since it was held in rework")
+    X(AMP_QA_IF_ASKED_REWORK, "asked_rework", "nothing came since it was held in rework")          \
+    X(AMP_QA_IF_MERGE_ASKS, "merge_asks", "a person decides whether it is merged")                 \
+    X(AMP_QA_IF_UNLANDED_AGAIN, "unlanded_again", "it did not land too often in a row")
 
 #define AMP_QA_EFFECTS(X)                                                                          \
     X(AMP_QA_DO_DISPATCH, "dispatch", "send it to the executor")                                   \
@@ -102,6 +105,9 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_DO_ESC_CONFIDENCE, "escalate_confidence", "report a verdict of low confidence")       \
     X(AMP_QA_DO_ESC_APPROVAL, "escalate_approval", "ask for the admin's approval")                 \
     X(AMP_QA_DO_ESC_BLOCKED, "escalate_blocked", "report what blocks the executor")                \
+    X(AMP_QA_DO_COUNT_UNLANDED, "count_unlanded", "one more landing in a row that failed")         \
+    X(AMP_QA_DO_ESC_MERGE, "escalate_merge", "ask whether the work may be merged")                 \
+    X(AMP_QA_DO_ESC_UNLANDED, "escalate_unlanded", "report that the work does not land")           \
     X(AMP_QA_DO_FINISH, "finish", "the task is done")                                              \
     X(AMP_QA_DO_FAIL, "fail", "the task failed")                                                   \
     X(AMP_QA_DO_END, "end", "the task is terminated")                                              \

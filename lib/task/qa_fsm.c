@@ -15,6 +15,13 @@
         .effects = (d), .code = (c)                                                                \
     }
 
+/* A row that leaves a terminal state. */
+#define AGAIN(a, e, f, b, d, c)                                                                    \
+    {                                                                                              \
+        .from = AMP_QA_##a, .event = AMP_QA_EV_##e, .to = AMP_QA_##b, .extra = true,               \
+        .if_all = (f), .effects = (d), .code = (c)                                                 \
+    }
+
 /* The admin's decisions: a suspended task stays in `stays`, else the work starts again in `again`.
  */
 #define DECISIONS(s, stays, again)                                                                 \
@@ -149,6 +156,9 @@ static const struct amp_fsm_row rows[] = {
     R(APPROVED, CI_RED, 0, APPROVED, DO(ESC_CI), AMP_CODE(ci_failed)),
     AFTERWARDS(APPROVED, APPROVED),
     AFTERWARDS(APPROVED, REJECTED),
+    AGAIN(APPROVED, UNLANDED, IF(MERGE_ASKS), HELD, DO(ESC_MERGE), AMP_CODE(approval_required)),
+    AGAIN(APPROVED, UNLANDED, IF(UNLANDED_AGAIN), HELD, DO(ESC_UNLANDED), "conflict"),
+    AGAIN(APPROVED, UNLANDED, 0, REWORK, DO(COUNT_UNLANDED) | DO(DISPATCH), NULL),
 
     NO_RESULT(ABANDONED, AMP_CODE(terminal)),
     R(ABANDONED, CI_RED, 0, ABANDONED, 0, NULL),

@@ -192,6 +192,8 @@ static const struct amp_rec_field task_fields[] = {
     TASK(STRING, "original_dispatch_ref", first_dispatch),
     TASK(STRING, "last_successful_msg_id", last_ref),
     TASK(INT, "reject_count", reject_count),
+    AMP_REC(INT, struct amp_task, "unlanded", unlanded),
+    AMP_REC(STRING, struct amp_task, "merge_asked", merge_asked),
     DOCUMENT("ci", ci, &object_ops),
     DOCUMENT("escalations", open, &list_ops),
     DOCUMENT("decided", decided, &list_ops),

@@ -62,14 +62,16 @@ struct amp_task {
     struct amp_task_part *parts;
     size_t n_parts;
     int64_t reject_count;
-    json_t *ci;   /* {"commit","branch","checks","failed"} or null */
+    int64_t unlanded;  /* landings in a row that sent it back */
+    char *merge_asked; /* the escalation that asked whether the approved commit may be merged */
+    json_t *ci;        /* {"commit","branch","checks","failed"} or null */
     json_t *open; /* undecided escalations: [{"ref","type","severity","why"?,"from"?,"by"?,"key"?,
                    * "of"?}]; why: in words; from, by, key: the agent that asked; of: its own id, if
                    * ref is another */
     json_t *decided;   /* ids of escalations that the admin decided, newest last */
     json_t *withdrawn; /* ids of those that the agent withdrew; at most AMP_TASK_DECIDED_MAX each */
     json_t *issues;    /* of the last rejection */
-    json_t *blockers;  /* of the last partial or failed result */
+    json_t *blockers;  /* of the last partial or failed result, or of the last landing */
     json_t *notes;     /* the admin's, newest last */
     json_t *agents;    /* names of agents that claimed work of the task */
     struct amp_task_suspended suspended;

@@ -12,6 +12,12 @@ static const struct amp_fsm_name facts[] = {
         .from = AMP_TASK_##a, .event = AMP_TASK_EV_##e, .to = AMP_TASK_##b                         \
     }
 
+/* The work of a task that was done does not land. */
+#define UNLANDED(e, b)                                                                             \
+    {                                                                                              \
+        .from = AMP_TASK_DONE, .event = AMP_TASK_EV_##e, .to = AMP_TASK_##b, .extra = true         \
+    }
+
 /* Rows of every state in which agents work. */
 #define IN_WORK(s)                                                                                 \
     T(s, OPEN, DISPATCHED), T(s, DISPATCH, DISPATCHED), T(s, REVIEW, IN_REVIEW),                   \
@@ -48,6 +54,8 @@ static const struct amp_fsm_row rows[] = {
      .to = AMP_TASK_NEW,
      .if_all = AMP_TASK_IF_STUB},
     T(SUSPENDED, LIFT, WAITING),
+    UNLANDED(REWORK, REWORK),
+    UNLANDED(HOLD, WAITING),
 };
 
 const struct amp_fsm amp_task_fsm = {

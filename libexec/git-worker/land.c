@@ -1,6 +1,6 @@
 /*
- * Landing: a branch moves to a commit that contains it, or to a merge commit with that commit's
- * tree. No merge is computed here, so the result has exactly the tree that was asked for. The files
+ * Landing: a branch moves to a commit that contains it, to a merge commit with that commit's tree,
+ * or, if the request allows it, to a merge of the contents of both, computed in memory. The files
  * of the worktree that has the branch are written first. While that lasts, the file amp-land.moving
  * in the common directory names the branch and the tree: if the program or the machine stops in
  * between, the next request continues, and knows a file that was written in part.
@@ -19,8 +19,9 @@
 #include "base/codes.h"
 #include "worker.h"
 
-#define MOVING_FILE "amp-land.moving"
-#define MOVING_MAX  2048
+#define MOVING_FILE   "amp-land.moving"
+#define MOVING_MAX    2048
+#define CONFLICTS_MAX 64 /* in a reply */
 
 struct target {
     char ref[1024]; /* full name */
@@ -76,7 +77,9 @@ static int contains(struct request *r, const git_oid *of, const git_oid *a)
 
 /* ---- the plan ---- */
 
-static int merge_make(struct request *r, const struct target *t, git_commit *commit, git_oid *out)
+/* tree_oid: the merged tree; NULL: that of the commit. */
+static int merge_make(struct request *r, const struct target *t, git_commit *commit,
+                      const git_oid *tree_oid, git_oid *out)
 {
     CLEANUP(git_commit_cleanup) git_commit *now = NULL;
     CLEANUP(git_tree_cleanup) git_tree *tree = NULL;
@@ -84,13 +87,68 @@ static int merge_make(struct request *r, const struct target *t, git_commit *com
     int rc = git_commit_lookup(&now, r->repo, &t->now);
 
     if (rc == 0)
-        rc = git_commit_tree(&tree, commit);
+        rc = tree_oid ? git_tree_lookup(&tree, r->repo, tree_oid) : git_commit_tree(&tree, commit);
     if (rc == 0)
         rc = git_signature_now(&who, r->in.name, r->in.email);
     const git_commit *parents[] = {now, commit};
     if (rc == 0)
         rc = git_commit_create(out, r->repo, NULL, who, who, NULL, r->in.message, tree, 2, parents);
     return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), t->ref) : 0;
+}
+
+/* A conflict in words: what the branch ("ours") and the work ("theirs") did to the file. */
+static const char *conflict_text(const git_index_entry *base, const git_index_entry *ours,
+                                 const git_index_entry *theirs)
+{
+    if (!base)
+        return ours && theirs ? "both added it"
+               : ours         ? "the branch added it"
+                              : "the work added it";
+    if (!ours)
+        return theirs ? "the branch deleted it, the work changed it" : "both renamed or deleted it";
+    return theirs ? "both changed it" : "the branch changed it, the work deleted it";
+}
+
+static int conflicts_reply(struct request *r, git_index *index)
+{
+    git_index_conflict_iterator *all = NULL;
+    const git_index_entry *base, *ours, *theirs;
+    int rc = git_index_conflict_iterator_new(&all, index);
+
+    amp_jw_member_open(&r->out, "conflicts", '[');
+    for (int n = 0; rc == 0 && n < CONFLICTS_MAX; n++) {
+        if ((rc = git_index_conflict_next(&base, &ours, &theirs, all)) != 0)
+            break;
+        amp_jw_open(&r->out, '{');
+        reply_text(r, "path", ours ? ours->path : theirs ? theirs->path : base->path);
+        reply_text(r, "what", conflict_text(base, ours, theirs));
+        amp_jw_close(&r->out, '}');
+    }
+    amp_jw_close(&r->out, ']');
+    git_index_conflict_iterator_free(all);
+    return rc && rc != GIT_ITEROVER ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), "the merge")
+                                    : 0;
+}
+
+/* Merges the contents of the branch and of the commit. *conflict: they do not merge, and the reply
+ * has the conflicts; otherwise out is the merge commit, which no ref reaches yet. */
+static int contents_merge(struct request *r, const struct target *t, git_commit *commit,
+                          bool *conflict, git_oid *out)
+{
+    CLEANUP(git_commit_cleanup) git_commit *now = NULL;
+    CLEANUP(git_index_cleanup) git_index *index = NULL;
+    git_oid tree;
+    int rc = git_commit_lookup(&now, r->repo, &t->now);
+
+    if (rc == 0)
+        rc = git_merge_commits(&index, r->repo, now, commit, NULL);
+    *conflict = rc == 0 && git_index_has_conflicts(index);
+    if (*conflict)
+        return conflicts_reply(r, index);
+    if (rc == 0)
+        rc = git_index_write_tree_to(&tree, index, r->repo);
+    return rc ? fail_git(r, rc, AMP_IOERR, AMP_CODE(git_error), "the merge")
+              : merge_make(r, t, commit, &tree, out);
 }
 
 static int id_read(struct request *r, const char *hex, git_oid *out)
@@ -113,8 +171,9 @@ static int value_check(struct request *r, const struct target *t, const char *se
 }
 
 /* Checks that the branch can move to the commit. *already: it has it; with in.forward: it is there.
- */
-static int plan_check(struct request *r, const struct target *t, git_commit *commit, bool *already)
+ * *moved, with in.contents: the branch has other commits, so their contents must be merged. */
+static int plan_check(struct request *r, const struct target *t, git_commit *commit, bool *already,
+                      bool *moved)
 {
     CLEANUP(git_commit_cleanup) git_commit *base = NULL;
     char at[GIT_OID_HEXSZ + 1], to[GIT_OID_HEXSZ + 1];
@@ -131,11 +190,12 @@ static int plan_check(struct request *r, const struct target *t, git_commit *com
     int fits = contains(r, oid, &t->now);
     if (fits < 0)
         return -1;
+    *moved = !fits && r->in.contents;
     if (!fits && r->in.forward)
         return amp_fail(r->err, AMP_NO, target_behind,
                         "%s is at %.12s, which %.12s does not contain: its commits would be lost",
                         r->in.branch, at, to);
-    if (!fits)
+    if (!fits && !*moved)
         return amp_fail(
             r->err, AMP_NO, target_moved,
             "%s is at %.12s, which %.12s does not contain: the merged tree would be one "
@@ -441,21 +501,24 @@ int op_land_plan(struct request *r)
 {
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
     struct target t;
-    bool already;
+    bool already, moved = false, conflict = false;
     git_oid to;
 
     AMP_CLOSE int lock = linked_lock(r);
     if (lock < 0 || target_find(r, &t) < 0 || find_commit(r, r->repo, r->in.commit, &commit) < 0 ||
-        plan_check(r, &t, commit, &already) < 0)
+        plan_check(r, &t, commit, &already, &moved) < 0)
         return -1;
     to = already ? t.now : *git_commit_id(commit);
-    if (!already && r->in.merge && merge_make(r, &t, commit, &to) < 0)
+    if (moved && contents_merge(r, &t, commit, &conflict, &to) < 0)
         return -1;
-    if (!already && r->in.files && tree_update(r, &t, &t.now, &to, false) < 0)
+    if (!already && !moved && r->in.merge && merge_make(r, &t, commit, NULL, &to) < 0)
+        return -1;
+    if (!already && !conflict && r->in.files && tree_update(r, &t, &t.now, &to, false) < 0)
         return -1;
     reply_oid(r, "from", &t.now);
     reply_oid(r, "to", &to);
     reply_flag(r, "already", already);
+    reply_flag(r, "merged", moved);
     reply_text(r, "worktree", t.tree.path);
     return 0;
 }

@@ -79,7 +79,7 @@ static const struct amp_rec_field fields[] = {
     IN(BOOL, protected), IN(BOOL, release),  IN(INT, bytes),    IN(INT, object_bytes),
     IN(INT, objects),    IN(CSTR, role),     IN(CSTR, task),    IN(BOOL, no_sparse),
     IN(BOOL, merge),     IN(BOOL, files),    IN(BOOL, forward), IN(INT, tree_paths),
-    IN(INT, tree_bytes),
+    IN(INT, tree_bytes), IN(BOOL, contents),
 };
 AMP_REC_TABLE(request_rec, "a request", struct request_in, fields);
 

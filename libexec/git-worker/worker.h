@@ -20,7 +20,7 @@ struct request_in {
     const char *agent, *base, *branch, *commit, *email, *expect, *from, *keep, *key, *message;
     const char *name, *oid, *op, *patch, *path, *ref, *repo, *rev, *role, *start, *task, *to,
         *worktree;
-    bool files, force, forward, is_path, merge, no_sparse, protected, release;
+    bool contents, files, force, forward, is_path, merge, no_sparse, protected, release;
     int64_t bytes, object_bytes, objects, tree_bytes, tree_paths; /* limits; 0: the default */
 };
 

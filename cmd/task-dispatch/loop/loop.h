@@ -17,7 +17,7 @@
 
 /* Filters that are started together and end together. The spine has the coordinator: if one of its
  * filters is killed, all units start again. */
-enum loop_unit { LOOP_SPINE, LOOP_EXECUTOR, LOOP_REVIEWER, LOOP_ADMIN, LOOP_UNITS };
+enum loop_unit { LOOP_SPINE, LOOP_EXECUTOR, LOOP_REVIEWER, LOOP_ADMIN, LOOP_LANDER, LOOP_UNITS };
 extern const char *const loop_unit_names[LOOP_UNITS];
 
 /* Stands for the directory of the FIFOs in an argument of a plan that is printed. */
@@ -32,7 +32,7 @@ struct loop_filter {
     size_t n, cap;
 };
 
-#define LOOP_FILTERS 11
+#define LOOP_FILTERS 12
 struct loop_plan {
     struct loop_filter filters[LOOP_FILTERS];
     size_t n;
@@ -44,7 +44,7 @@ struct loop_settings {
     const char *executor, *reviewer; /* commands: see loop_command */
     const char *executor_policy, *reviewer_policy, *answer, *base, *timeout, *retries;
     int64_t executors, reviewers; /* agents of each role */
-    bool by_exit;
+    bool by_exit, land;           /* land: each task when it is approved */
     struct amp_confine_cli walls;
     /* Options of the tool that every filter gets. */
     const char *allowed_signers;

@@ -8,7 +8,7 @@
 #include "loop.h"
 
 const char *const loop_unit_names[LOOP_UNITS] = {"the coordinator", "the executor", "the reviewer",
-                                                 "the prompt"};
+                                                 "the prompt", "the lander"};
 /* The inputs of the coordinator that come from roles. */
 static const char *const roles[] = {"executor", "reviewer", "admin", "system", NULL};
 const char *const loop_fifos[] = {"executor",       "reviewer",    "admin",        "from-executor",
@@ -205,6 +205,17 @@ static void prompt_make(struct maker *m)
     show_make(m, LOOP_ADMIN, "admin");
 }
 
+/* The last argument is left out for what is to land at the end. */
+static void lander_make(struct maker *m)
+{
+    if (!m->s->land)
+        return;
+    filter_begin(m, LOOP_LANDER, "task-dispatch", "land");
+    identity_add(m);
+    walls_add(m, m->s->executor_policy);
+    args_add(m, "--all", "--follow", NULL);
+}
+
 int loop_plan_make(const struct loop_settings *s, const char *dir, struct loop_plan *out,
                    struct amp_error *err)
 {
@@ -214,6 +225,7 @@ int loop_plan_make(const struct loop_settings *s, const char *dir, struct loop_p
     worker_make(&m, LOOP_EXECUTOR, s->executor);
     worker_make(&m, LOOP_REVIEWER, s->reviewer);
     prompt_make(&m);
+    lander_make(&m);
     if (!m.failed)
         return 0;
     loop_plan_free(out);

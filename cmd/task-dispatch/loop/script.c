@@ -100,9 +100,10 @@ static int quote_write(const char *text, struct amp_buf *out, struct amp_error *
 
 /* ---- the script ---- */
 
-static int words_write(const struct loop_filter *f, struct amp_buf *out, struct amp_error *err)
+static int words_write(const struct loop_filter *f, size_t n, struct amp_buf *out,
+                       struct amp_error *err)
 {
-    for (size_t i = 0; i < f->n; i++)
+    for (size_t i = 0; i < n; i++)
         if ((i && amp_buf_str(out, " ", err) < 0) || quote_write(f->argv[i], out, err) < 0)
             return -1;
     return 0;
@@ -153,6 +154,18 @@ static int head_write(char *const *tasks, struct amp_buf *out, struct amp_error 
     return amp_buf_str(out, "\n\n", err);
 }
 
+/* Ends the filter that lands, and lands the rest. */
+static int rest_write(const struct loop_plan *p, struct amp_buf *out, struct amp_error *err)
+{
+    const struct loop_filter *f = &p->filters[p->n - 1];
+    if (f->unit != LOOP_LANDER)
+        return amp_buf_str(out, "wait\n", err);
+    return amp_buf_str(out, "kill \"$lander\" || :\nwait\n", err) < 0 ||
+                   words_write(f, f->n - 1, out, err) < 0
+               ? -1
+               : amp_buf_str(out, " || status=$?\n", err);
+}
+
 int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *out,
                struct amp_error *err)
 {
@@ -161,7 +174,9 @@ int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *ou
     /* Filters of their own first, then the pipeline of the others. */
     for (size_t i = 0; i < p->n; i++)
         if (!p->filters[i].reads &&
-            (words_write(&p->filters[i], out, err) < 0 || amp_buf_str(out, " &\n", err) < 0))
+            (words_write(&p->filters[i], p->filters[i].n, out, err) < 0 ||
+             amp_buf_str(out, p->filters[i].unit == LOOP_LANDER ? " &\nlander=$!\n" : " &\n", err) <
+                 0))
             return -1;
     if (amp_buf_str(out, "\nstatus=0\n", err) < 0)
         return -1;
@@ -170,7 +185,7 @@ int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *ou
         const struct loop_filter *f = &p->filters[i];
         if (!f->reads)
             continue;
-        if ((!first && amp_buf_str(out, "  ", err) < 0) || words_write(f, out, err) < 0 ||
+        if ((!first && amp_buf_str(out, "  ", err) < 0) || words_write(f, f->n, out, err) < 0 ||
             amp_buf_str(out, first ? " </dev/null" : "", err) < 0 ||
             amp_buf_str(out, f->writes ? " |\n" : " || status=$?\n", err) < 0)
             return -1;
@@ -179,8 +194,9 @@ int loop_print(const struct loop_plan *p, char *const *tasks, struct amp_buf *ou
     return amp_buf_str(out,
                        "# A filter that did not start leaves its FIFO without a writer.\n"
                        "for role in executor reviewer admin system; do : <>\"$fifos/from-$role\"; "
-                       "done\n"
-                       "wait\n"
-                       "exit \"$status\"\n",
-                       err);
+                       "done\n",
+                       err) < 0 ||
+                   rest_write(p, out, err) < 0
+               ? -1
+               : amp_buf_str(out, "exit \"$status\"\n", err);
 }

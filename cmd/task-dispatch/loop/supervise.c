@@ -276,6 +276,7 @@ static void unit_judge(struct supervisor *s, enum loop_unit unit)
         s->phase = OVER;
         s->r->complete = true;
         all_end(s, false);
+        unit_signal(s, LOOP_LANDER, SIGTERM); /* it reads no FIFO */
         loop_fifos_touch(s->r->plan.dir);
     }
 }

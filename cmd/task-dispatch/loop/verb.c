@@ -180,6 +180,9 @@ static const struct amp_opt task_loop_opts[] = {
      .doc = "time limit of one attempt (default: 1h)"},
     {0, "retries", AMP_OPT_STRING, &settings.retries, "N",
      .doc = "how often an attempt is repeated that crashed or timed out (default: 2)"},
+    {0, "land", AMP_OPT_FLAG, &settings.land, NULL,
+     .doc = "land each task when it is approved, as task-dispatch land --all does",
+     .config = "land.auto"},
     {0, "print", AMP_OPT_FLAG, &print, NULL,
      .doc = "print the equivalent shell script and start nothing"},
     AMP_OPT_END,
@@ -262,6 +265,41 @@ static int run_supervised(struct loop_run *r, int *status, struct amp_error *err
     loop_fifos_remove(dir);
     loop_plan_free(&r->plan);
     return rc;
+}
+
+/* Lands what is approved and has not landed, after the coordinator's end. Work that is sent back is
+ * found by loop_again. */
+static int rest_land(int *status, struct amp_error *err)
+{
+    AMP_CLEANUP(loop_plan_free) struct loop_plan plan = {0};
+    struct amp_child child;
+    struct amp_child_end end;
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0)
+        return amp_fail_errno(err, AMP_IOERR, "/proc/self/exe");
+    self[n] = '\0';
+    if (loop_plan_make(&settings, LOOP_FIFOS, &plan, err) < 0)
+        return -1;
+    const struct loop_filter *f = &plan.filters[plan.n - 1];
+    AMP_FREE const char **argv = calloc(f->n + 1, sizeof *argv);
+    if (!argv)
+        return amp_fail_memory(err);
+    memcpy(argv, f->argv, (f->n - 1) * sizeof *argv); /* all but --follow */
+    argv[0] = self;
+    const struct amp_child_spec spec = {.argv = argv,
+                                        .fd_in = -1,
+                                        .fd_out = STDOUT_FILENO,
+                                        .fd_err = STDERR_FILENO,
+                                        .keep_group = true,
+                                        .dies_with_us = true};
+    if (amp_child_start(&spec, &child, err) < 0 ||
+        amp_child_wait(&child, -1, 15000, &amp_stop, &end, err) < 0)
+        return -1;
+    int landed = amp_stop ? AMP_INTERRUPTED : end.exited ? end.exit_code : AMP_INTERNAL;
+    if (landed != AMP_TEMPFAIL)
+        *status = (int)amp_status_worse((enum amp_status) * status, (enum amp_status)landed);
+    return 0;
 }
 
 static int open_found(void *ctx, const struct amp_brief *b, struct amp_error *err)
@@ -407,6 +445,7 @@ static int task_loop(struct amp_command *c, struct amp_error *err)
     amp_state_close(c);
     while (rc == 0 && status == AMP_OK && lock >= 0) {
         if ((rc = run_supervised(&r, &status, err)) == 0 && r.complete &&
+            (!settings.land || (rc = rest_land(&status, err)) == 0) &&
             (rc = loop_again(c, &lock, err)) > 0) {
             status = AMP_OK;
             rc = 0;

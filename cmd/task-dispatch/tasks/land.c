@@ -1,5 +1,5 @@
-/* task-dispatch land: verifies that work was approved, and moves a branch to exactly that. */
-#include <limits.h>
+/* task-dispatch land: verifies that work was approved, and moves a branch to exactly that. all.c
+ * lands many, pr.c opens a pull request instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,23 @@
 #include "base/codes.h"
 #include "base/process/quote.h"
 #include "cli/rows.h"
-#include "flow/land/land.h"
-#include "flow/review/verify.h"
+#include "flow/confinement.h"
 #include "flow/story/story.h"
-#include "person.h"
+#include "land.h"
 #include "worktree/worktree.h"
 
 #define LINE_MAX_BYTES 65536
+#define TEST_MS        3600000
 
-static const char *repo, *into, *bundle, *old;
-static bool no_ff, check, prune, by_note, json;
+static const char *repo, *into, *bundle, *old, *test, *merged;
+static bool no_ff, check, prune, by_note, json, all, follow, pull;
+static int64_t test_ms = TEST_MS;
+static struct amp_confine_cli walls;
+static const char *const merged_words[] = {[LAND_BY_CHECK] = "check",
+                                           [LAND_BY_REVIEW] = "review",
+                                           [LAND_BY_PERSON] = "person",
+                                           [LAND_BY_NOBODY] = "never",
+                                           NULL};
 
 static const struct amp_opt tasks_land_opts[] = {
     AMP_OPT_REPO(repo),
@@ -31,6 +38,22 @@ static const struct amp_opt tasks_land_opts[] = {
     {0, "old", AMP_OPT_STRING, &old, "OID",
      "with --check in a hook: the branch's old value, which COMMIT must contain"},
     {0, "prune", AMP_OPT_FLAG, &prune, NULL, "then remove the worktree of the task's branch"},
+    {'a', "all", AMP_OPT_FLAG, &all, NULL,
+     "land every task that is done, in the order of their approvals; send back what conflicts"},
+    {'f', "follow", AMP_OPT_FLAG, &follow, NULL,
+     "with --all: go on, and land each task when it is approved"},
+    {0, "pr", AMP_OPT_FLAG, &pull, NULL,
+     "push the branch and open a pull request with gh or glab instead"},
+    {0, "merged", AMP_OPT_CHOICE, &merged, "WORD",
+     .doc = "who lets in a merge with a branch that has moved on", .choices = merged_words,
+     .config = "land.merged"},
+    {0, "test", AMP_OPT_STRING, &test, "COMMAND",
+     .doc = "shell command that checks such a merge, confined", .config = "land.check"},
+    {0, "test-timeout", AMP_OPT_DURATION, &test_ms, "TIME",
+     .doc = "its time limit (default: 1h; 0: none)", .min = 0, .max = 86400000,
+     .config = "land.check_timeout"},
+    AMP_OPT_UNCONFINED(walls),
+    AMP_OPT_CONFINE(walls),
     {0, "bundle", AMP_OPT_PATH, &bundle, "FILE",
      "verify by a bundle of export; - for standard input. No state directory is needed"},
     {0, "note", AMP_OPT_FLAG, &by_note, NULL,
@@ -38,17 +61,6 @@ static const struct amp_opt tasks_land_opts[] = {
     TASKS_OPT_KEY,
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
     AMP_OPT_END,
-};
-
-struct landing {
-    struct amp_store *store; /* NULL: by a bundle */
-    struct amp_git *git;
-    const struct tasks_person *person;
-    struct amp_task task; /* of the state; id "" or NULL with a bundle */
-    struct amp_verified v;
-    struct tasks_signature sig;
-    char repo[PATH_MAX], branch[256];
-    bool by_commit; /* the work was named by a commit, as hooks do */
 };
 
 /* ---- what is landed ---- */
@@ -188,6 +200,75 @@ static int landing_sign(void *ctx, struct amp_landing *rec, struct amp_error *er
     return 0;
 }
 
+/* ---- merges of contents ---- */
+
+static int walls_choose(struct landing *l, struct amp_error *err)
+{
+    const struct amp_confinement_args args = {.require = walls.require,
+                                              .best_effort = walls.best_effort,
+                                              .unconfined = walls.unconfined,
+                                              .demand = getenv("AMP_CONFINE"),
+                                              .policy = walls.policy,
+                                              .network = walls.network,
+                                              .read = walls.read.v,
+                                              .write = walls.write.v,
+                                              .n_read = walls.read.n,
+                                              .n_write = walls.write.n};
+    return amp_confinement_choose(&args, amp_note, &l->policy, &l->confine, err);
+}
+
+/* Finds who lets in a merge with a branch that has moved on. */
+static int merges_settle(struct landing *l, struct amp_error *err)
+{
+    l->by = test ? LAND_BY_CHECK : all ? LAND_BY_REVIEW : LAND_BY_NOBODY;
+    for (int i = 0; merged && merged_words[i]; i++)
+        if (strcmp(merged, merged_words[i]) == 0)
+            l->by = (enum land_by)i;
+    if (l->by == LAND_BY_CHECK && !test)
+        amp_die_usage("--merged=check needs a command (--test, land.check in amp.json)");
+    if (!test || !l->store || check)
+        return 0;
+    if (!realpath(task_state, l->dir))
+        return amp_fail_errno(err, AMP_IOERR, "%s", task_state);
+    return walls_choose(l, err);
+}
+
+/* A person who lands one task decides about it; of many each is asked about. */
+static bool merge_is_allowed(const struct landing *l)
+{
+    if (!l->store || l->by_commit || *l->v.from)
+        return false;
+    return l->by == LAND_BY_CHECK ||
+           (l->by == LAND_BY_PERSON &&
+            (!all ||
+             (*l->task.merge_asked && amp_task_lists(l->task.decided, l->task.merge_asked))));
+}
+
+static int merge_judge(void *ctx, const struct amp_git_land *plan, struct amp_landing *rec,
+                       struct amp_error *err)
+{
+    struct landing *l = ctx;
+    const struct amp_land_check how = {.command = test,
+                                       .limit_ms = test_ms,
+                                       .policy = &l->policy,
+                                       .confine = &l->confine,
+                                       .state_dir = l->dir,
+                                       .stop = &amp_stop};
+
+    rec->merged = amp_span_str(merged_words[l->by]);
+    if (!test)
+        return 0;
+    amp_note("%s: checking its merge with %s at %.12s", l->v.task, l->branch, plan->from);
+    if (amp_land_check_run(l->git, &how, l->repo, plan->to, &l->checked, err) < 0)
+        return -1;
+    rec->test = amp_span_str(test);
+    rec->digest = amp_span_str(l->checked.digest);
+    return l->checked.passed ? 0
+                             : amp_fail(err, AMP_NO, check_failed,
+                                        "the merge with %s at %.12s fails the check (%.100s): %s",
+                                        l->branch, plan->from, test, l->checked.why);
+}
+
 /* ---- afterwards ---- */
 
 struct holding {
@@ -252,8 +333,9 @@ static int result_print(const struct landing *l, const struct amp_git_land *p,
             amp_note("%s has %.12s already%s", l->branch, l->v.commit,
                      check ? "" : ": nothing to move");
         else
-            amp_note("%s %s from %.12s to %.12s: task %s%s", l->branch,
+            amp_note("%s %s from %.12s to %.12s: task %s%s%s", l->branch,
                      check ? "can move" : "moved", p->from, check ? l->v.commit : p->to, l->v.task,
+                     p->merged ? ", merged" : "",
                      *p->worktree && !check ? ", with its worktree" : "");
         return 0;
     }
@@ -269,6 +351,9 @@ static int result_print(const struct landing *l, const struct amp_git_land *p,
     amp_jw_member_text(&w, "to", p->to);
     amp_jw_member_text(&w, "commit", l->v.commit);
     amp_jw_member_text(&w, "tree", l->v.tree);
+    if (p->merged)
+        amp_jw_member_bool(&w, "merged", true);
+    amp_jw_some_str(&w, "output_sha256", amp_span_str(l->checked.digest));
     amp_jw_some_str(&w, "worktree", amp_span_str(p->worktree));
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
@@ -310,15 +395,21 @@ static void way_print(const struct landing *l, const struct amp_error *err)
         review_command(l, &command, &why) == 0)
         amp_note("to have it reviewed on top of %s: %.*s", l->branch, (int)command.len,
                  command.data);
+    else if (amp_code_is(err->code, merge_conflict))
+        for (const char *p = l->plan.conflicts; *p; p += strcspn(p, "\n") + 1)
+            amp_note("%.*s", (int)strcspn(p, "\n"), p);
     else if (amp_code_is(err->code, worktree_dirty))
         amp_note("commit or stash the changes there, or land into another branch (--into)");
 }
 
-static int land_run(struct landing *l, const char *name, struct amp_error *err)
+int land_one(struct landing *l, const char *name, struct amp_error *err)
 {
+    l->checked = (struct amp_land_checked){0};
     int rc = work_find(l, name, err);
     if (rc <= 0 || branch_find(l, err) < 0)
         return rc <= 0 ? rc : -1;
+    if (pull)
+        return land_pull(l, err);
     bool known = l->store != NULL;
     const struct amp_land how = {
         .repo = l->repo,
@@ -334,6 +425,8 @@ static int land_run(struct landing *l, const char *name, struct amp_error *err)
         .forward = check && l->by_commit,
         .merge = no_ff,
         .check = check,
+        .contents = merge_is_allowed(l),
+        .judge = merge_judge,
         .lock_timeout_ms = task_lock_timeout,
         .who = {.person = amp_span_str(l->person->name),
                 .by = amp_span_str(l->person->by),
@@ -341,10 +434,7 @@ static int land_run(struct landing *l, const char *name, struct amp_error *err)
         .sign = landing_sign,
         .ctx = l,
     };
-    struct amp_git_land plan;
-    if (amp_land(l->store, l->git, &how, &plan, err) < 0)
-        return -1;
-    if (result_print(l, &plan, err) < 0)
+    if (amp_land(l->store, l->git, &how, &l->plan, err) < 0 || result_print(l, &l->plan, err) < 0)
         return -1;
     if (prune)
         worktree_prune(l);
@@ -354,6 +444,16 @@ static int land_run(struct landing *l, const char *name, struct amp_error *err)
 static int land_check(struct amp_command *c, struct amp_error *err)
 {
     (void)err;
+    if (all ? c->argc != 0 : c->argc != 1)
+        amp_die_usage(all ? "--all excludes a TASK or COMMIT"
+                          : "land needs one TASK or COMMIT (task-dispatch list shows the tasks), "
+                            "or --all");
+    if (all && (bundle || by_note || check || pull || no_ff))
+        amp_die_usage("--all excludes --bundle, --note, --check, --pr and --no-ff");
+    if (follow && !all)
+        amp_die_usage("--follow needs --all");
+    if (pull && (bundle || by_note || check || prune || no_ff))
+        amp_die_usage("--pr excludes --bundle, --note, --check, --prune and --no-ff");
     if (bundle && by_note)
         amp_die_usage("--bundle and --note exclude each other");
     /* git refuses changes of references there; this program would not notice. */
@@ -384,12 +484,22 @@ static int tasks_land(struct amp_command *c, struct amp_error *err)
         return amp_fail_memory(err);
     l->store = c->store;
     l->person = c->own;
+    amp_signals_install();
     int rc = amp_git_open(NULL, &l->git, err);
     if (rc == 0)
-        rc = land_run(l, c->argv[0], err);
+        rc = merges_settle(l, err);
+    if (rc == 0 && all) {
+        enum amp_status end = AMP_OK;
+        rc = land_all(l, follow, &end, err);
+        amp_status_note(end);
+        rc = rc < 0 ? -1 : 1;
+    } else if (rc == 0) {
+        rc = land_one(l, c->argv[0], err);
+    }
     int status = rc < 0 ? amp_complain(err) : rc ? AMP_OK : AMP_NO;
-    if (rc < 0)
+    if (rc < 0 && !all)
         way_print(l, err);
+    amp_confine_policy_release(&l->policy);
     amp_git_close(l->git);
     amp_task_release(&l->task);
     free(l);
@@ -397,9 +507,8 @@ static int tasks_land(struct amp_command *c, struct amp_error *err)
 }
 
 const struct amp_verb land_verbs[] = {
-    {"land", "TASK|COMMIT", "merge approved work", tasks_land_opts, tasks_land, .check = land_check,
-     .opens = AMP_OPENS_FOUND | TASK_OPENS_PERSON, .act = "land work", .least = 1, .most = 1,
-     .usage = "land needs one TASK or COMMIT (task-dispatch list shows the tasks)",
-     .finds_state = true, .values = "task", .who = AMP_WHO_PERSON},
+    {"land", "[TASK|COMMIT]", "merge approved work", tasks_land_opts, tasks_land,
+     .check = land_check, .opens = AMP_OPENS_FOUND | TASK_OPENS_PERSON, .act = "land work",
+     .most = 1, .finds_state = true, .values = "task", .who = AMP_WHO_PERSON},
     {0},
 };

@@ -136,8 +136,8 @@ static int entry_see(void *ctx, const struct amp_store_entry *e, struct amp_erro
                : amp_buf_str(&f->lines, "\n", err);
 }
 
-/* Whether it is still the dispatch that its task waits for: it was not cancelled, nor sent again.
- */
+/* Whether it is still the dispatch, or a question, that its task waits for: it was not cancelled,
+ * nor sent again. */
 static int dispatch_counts(struct amp_coordinator *c, const struct amp_view *v, bool *counts,
                            struct amp_error *err)
 {
@@ -146,7 +146,9 @@ static int dispatch_counts(struct amp_coordinator *c, const struct amp_view *v, 
     if (amp_task_load(c->store, v->task, &t, &found, err) < 0)
         return -1;
     const struct amp_task_part *p = found ? amp_task_turn(&t) : NULL;
-    *counts = p && amp_task_is_open(t.state) && amp_span_is(v->id, p->dispatch_ref);
+    char id[AMP_MSG_ID_MAX];
+    *counts = p && amp_task_is_open(t.state) && amp_span_copy(v->id, id, sizeof id) &&
+              (strcmp(id, p->dispatch_ref) == 0 || amp_task_waits_for(&t, id));
     return 0;
 }
 
@@ -168,7 +170,8 @@ static int line_adopt(struct amp_coordinator *c, const char *id, struct amp_span
     c->seen = true;
     return amp_coordinator_record(c, line, amp_now_ms(), err) < 0
                ? -1
-               : amp_coordinator_queue_entry(c, amp_span_str(id), line, true, err);
+               : amp_coordinator_queue_entry(c, amp_span_str(id), line, v.kind == AMP_KIND_DISPATCH,
+                                             err);
 }
 
 int amp_coordinator_adopt_new(struct amp_coordinator *c, struct amp_error *err)

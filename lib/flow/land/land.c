@@ -100,12 +100,13 @@ static void title_copy(const char *title, char *out, size_t size)
     out[n] = '\0';
 }
 
-static void message_make(const struct amp_land *l, char *out, size_t size)
+/* The message of a merge commit, and of git's reflog. */
+static void message_make(const struct amp_land *l, bool merge, char *out, size_t size)
 {
     char title[60] = "";
 
     title_copy(l->title ? l->title : "", title, sizeof title);
-    if (!l->merge) {
+    if (!merge) {
         snprintf(out, size, "amp: land %s", l->task);
         return;
     }
@@ -114,10 +115,13 @@ static void message_make(const struct amp_land *l, char *out, size_t size)
 }
 
 static int landing_begin(struct amp_store *store, const struct amp_land *l,
-                         const struct amp_git_land *plan, struct amp_landing *rec,
-                         struct amp_error *err)
+                         const struct amp_git_land *plan, const struct amp_landing *judged,
+                         struct amp_landing *rec, struct amp_error *err)
 {
     *rec = l->who;
+    rec->merged = judged->merged;
+    rec->test = judged->test;
+    rec->digest = judged->digest;
     rec->task = amp_span_str(l->task);
     rec->repo = amp_span_str(l->repo);
     rec->branch = amp_span_str(l->branch);
@@ -149,14 +153,14 @@ static int is_recorded(struct amp_store *store, const struct amp_land *l, struct
 
 static int move_record(struct amp_store *store, struct amp_git *git, const struct amp_land *l,
                        const struct amp_git_land_spec *spec, const struct amp_git_land *plan,
-                       struct amp_error *err)
+                       const struct amp_landing *judged, struct amp_error *err)
 {
     struct amp_landing rec;
 
     int known = plan->already ? is_recorded(store, l, err) : 0;
     if (known)
         return known < 0 ? -1 : 0;
-    if (landing_begin(store, l, plan, &rec, err) < 0)
+    if (landing_begin(store, l, plan, judged, &rec, err) < 0)
         return -1;
     if (!plan->already && amp_git_land_move(git, spec, plan, err) < 0) {
         struct amp_error ignored;
@@ -185,10 +189,22 @@ static int plan_make(struct amp_git *git, const struct amp_land *l,
                     l->merge_branch, l->merge_from, l->branch, out->from);
 }
 
+static int conflicts_check(const struct amp_land *l, const struct amp_git_land *plan,
+                           struct amp_error *err)
+{
+    return plan->n_conflicts == 0
+               ? 0
+               : amp_fail(err, AMP_NO, merge_conflict,
+                          "%s at %.12s and %.12s conflict in %u file%s", l->branch, plan->from,
+                          l->commit, (unsigned)plan->n_conflicts,
+                          plan->n_conflicts == 1 ? "" : "s");
+}
+
 int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land *l,
              struct amp_git_land *out, struct amp_error *err)
 {
     char name[256], email[320], message[1024];
+    struct amp_landing judged = {0};
     const struct amp_git_land_spec spec = {.repo = l->repo,
                                            .branch = l->branch,
                                            .commit = l->commit,
@@ -196,20 +212,23 @@ int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land
                                            .expect = l->old,
                                            .forward = l->forward,
                                            .merge = l->merge && !l->check,
-                                           .files = l->check,
+                                           .contents = l->contents,
+                                           .files = l->check || l->contents,
                                            .name = name,
                                            .email = email,
                                            .message = message};
 
     author_find(git, l, name, email);
-    message_make(l, message, sizeof message);
+    message_make(l, l->merge || l->contents, message, sizeof message);
     if (l->check)
-        return plan_make(git, l, &spec, out, err);
+        return plan_make(git, l, &spec, out, err) < 0 ? -1 : conflicts_check(l, out, err);
     AMP_CLOSE int lock = repository_lock(git, l, err);
     if (lock < 0 || (store && interrupted_settle(store, git, amp_span_str(l->task), err) < 0) ||
-        plan_make(git, l, &spec, out, err) < 0)
+        plan_make(git, l, &spec, out, err) < 0 || conflicts_check(l, out, err) < 0 ||
+        (out->merged && l->judge(l->ctx, out, &judged, err) < 0))
         return -1;
+    message_make(l, l->merge || out->merged, message, sizeof message);
     if (store)
-        return move_record(store, git, l, &spec, out, err);
+        return move_record(store, git, l, &spec, out, &judged, err);
     return out->already ? 0 : amp_git_land_move(git, &spec, out, err);
 }

@@ -1,8 +1,10 @@
 /*
  * Landing: moving a branch to approved work. An approval is of exactly one commit, so a branch
  * moves only to that commit itself (fast-forward), or to a merge commit of exactly the branch's old
- * value and that commit, with its tree, which is recorded and signed. A branch that the commit does
- * not contain is refused: the merged tree would be one that nobody reviewed.
+ * value and that commit, which is recorded and signed. The merge has the commit's tree, or, if the
+ * branch has other commits and the caller allows it, the merged contents of both after a judgement
+ * (`judge`), which is in the signed record. Otherwise such a branch is refused: the merged tree
+ * would be one that nobody reviewed.
  *
  * With a store the landing is recorded before and after the move (task/landing/landing.h), so a
  * crash in between leaves a record, which the next landing of the task completes: as landed if the
@@ -26,7 +28,12 @@ struct amp_land {
      * value; merge_branch NULL: it is not. */
     const char *merge_branch, *merge_from;
     bool merge, check; /* merge: a merge commit; check: only the plan */
-    bool forward;      /* with check: the branch may not go back to an older commit */
+    bool contents;     /* a branch with other commits is merged; needs judge, unless check */
+    /* Judges a merge of contents, plan->to, before the branch moves: fills merged, test and digest
+     * of rec. -1: it does not land. */
+    int (*judge)(void *ctx, const struct amp_git_land *plan, struct amp_landing *rec,
+                 struct amp_error *err);
+    bool forward; /* with check: the branch may not go back to an older commit */
     int64_t lock_timeout_ms;
     struct amp_landing who; /* person, by, key */
     /* Fills alg and signature; NULL: not signed. */
@@ -35,8 +42,9 @@ struct amp_land {
 };
 
 /* Lands; out says from where to where, or that the branch has the commit already, which is recorded
- * too. store NULL: nothing is recorded. Codes of amp_git_land_plan and amp_git_land_move; NO
- * landing_changed; TEMPFAIL lock_timeout. Refused landings change nothing. */
+ * too. store NULL: nothing is recorded. Codes of amp_git_land_plan and amp_git_land_move, and of
+ * judge; NO landing_changed; merge_conflict: out has the conflicts; TEMPFAIL lock_timeout. Refused
+ * landings change nothing. */
 int amp_land(struct amp_store *store, struct amp_git *git, const struct amp_land *l,
              struct amp_git_land *out, struct amp_error *err);
 

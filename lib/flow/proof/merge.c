@@ -13,8 +13,9 @@ static bool is_made(const struct amp_landing *l, const struct amp_git_look *m,
                     const struct amp_git_look *approved)
 {
     return m->parents == 2 && strcmp(m->parent[1], approved->commit) == 0 &&
-           strcmp(m->tree, approved->tree) == 0 && amp_span_is(l->from, m->parent[0]) &&
-           amp_span_is(l->to, m->commit) && amp_span_is(l->commit, approved->commit);
+           (l->merged.n > 0 || strcmp(m->tree, approved->tree) == 0) &&
+           amp_span_is(l->from, m->parent[0]) && amp_span_is(l->to, m->commit) &&
+           amp_span_is(l->commit, approved->commit);
 }
 
 /* Verifies the person's signature. NO: the code says why it does not count. */

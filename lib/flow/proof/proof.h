@@ -59,8 +59,8 @@ int amp_proof_check(struct amp_identities *ids, const struct amp_proof *p,
                     struct amp_proof_who *who, char why[AMP_PROOF_WHY], struct amp_error *err);
 
 /* True if the landing made the commit `merge`: it has the landing's old value and the approved
- * commit as its only parents, and the tree of the latter, and an operator signed the landing (ids
- * NULL: not verified). 1, 0 or -1 as above. */
+ * commit as its only parents, and the tree of the latter, unless the landing merged the contents of
+ * both, and an operator signed the landing (ids NULL: not verified). 1, 0 or -1 as above. */
 int amp_proof_merge(struct amp_identities *ids, const struct amp_landing *l,
                     const struct amp_git_look *merge, const struct amp_git_look *approved,
                     char why[AMP_PROOF_WHY], struct amp_error *err);

@@ -134,6 +134,9 @@ static int merge_verify(struct amp_store *s, const struct amp_verify *what,
     for (uint32_t i = 0; i < all.n_v && !l; i++)
         if (amp_span_is(all.v[i].to, merge->commit))
             l = &all.v[i];
+    /* A landing that was killed after its move is recorded and signed, too. */
+    if (!l && amp_span_is(all.now.to, merge->commit))
+        l = &all.now;
     const struct amp_landing none = {0};
     int rc = amp_proof_merge(what->ids, l ? l : &none, merge, approved, out->why, err);
     if (rc > 0 && (!amp_span_copy(l->branch, out->branch, sizeof out->branch) ||

@@ -12,19 +12,14 @@
 #define EVER(as, key_, member) AMP_REC_EVER(as, struct amp_landing, key_, member)
 #define SOME(as, key_, member) AMP_REC(as, struct amp_landing, key_, member)
 static const struct amp_rec_field landing_fields[] = {
-    EVER(TEXT, "task", task),
-    EVER(TEXT, "repo", repo),
-    EVER(TEXT, "branch", branch),
-    EVER(TEXT, "from", from),
-    EVER(TEXT, "to", to),
-    EVER(TEXT, "commit", commit),
-    EVER(TEXT, "tree", tree),
-    EVER(TEXT, "operator", person),
-    EVER(TEXT, "by", by),
-    SOME(TEXT, "key", key),
-    EVER(TIME, "at", at_ms),
-    SOME(TEXT, "alg", alg),
-    SOME(TEXT, "signature", signature),
+    EVER(TEXT, "task", task),     EVER(TEXT, "repo", repo),
+    EVER(TEXT, "branch", branch), EVER(TEXT, "from", from),
+    EVER(TEXT, "to", to),         EVER(TEXT, "commit", commit),
+    EVER(TEXT, "tree", tree),     EVER(TEXT, "operator", person),
+    EVER(TEXT, "by", by),         SOME(TEXT, "key", key),
+    EVER(TIME, "at", at_ms),      SOME(TEXT, "merged", merged),
+    SOME(TEXT, "check", test),    SOME(TEXT, "output_sha256", digest),
+    SOME(TEXT, "alg", alg),       SOME(TEXT, "signature", signature),
 };
 AMP_REC_TABLE(landing_rec, "a landing", struct amp_landing, landing_fields);
 
@@ -50,6 +45,9 @@ int amp_landing_text(const struct amp_landing *l, struct amp_buf *out, struct am
     amp_jw_member_str(&w, "to", l->to);
     amp_jw_member_str(&w, "commit", l->commit);
     amp_jw_member_str(&w, "tree", l->tree);
+    amp_jw_some_str(&w, "merged", l->merged);
+    amp_jw_some_str(&w, "check", l->test);
+    amp_jw_some_str(&w, "output_sha256", l->digest);
     amp_jw_member_str(&w, "operator", l->person);
     amp_jw_member_str(&w, "by", l->by);
     amp_jw_member_text(&w, "at", at);
@@ -146,6 +144,48 @@ int amp_landings_read(struct amp_store *s, struct amp_span task, struct amp_land
     all.mem = out->mem;
     *out = all;
     return 0;
+}
+
+struct moved {
+    const char *branch;
+    char at[65];
+    bool went;
+};
+
+static bool landing_follow(struct moved *m, const struct amp_landing *l)
+{
+    return amp_span_is(l->branch, m->branch) && amp_span_is(l->from, m->at) &&
+           !amp_span_eq(l->from, l->to) && amp_span_copy(l->to, m->at, sizeof m->at);
+}
+
+static int landings_follow(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                           struct amp_error *err)
+{
+    struct moved *m = ctx;
+    AMP_LANDINGS all = {0};
+    struct amp_landings read;
+    (void)id;
+
+    amp_landings_init(&all);
+    if (amp_rec_parse(&landings_rec, rec->json, &all.mem, &read, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < read.n_v; i++)
+        m->went |= landing_follow(m, &read.v[i]);
+    m->went |= landing_follow(m, &read.now);
+    return 0;
+}
+
+int amp_landings_moved(struct amp_store *s, const char *branch, const char *from, const char *to,
+                       struct amp_error *err)
+{
+    struct moved m = {.branch = branch, .went = amp_span_copy(amp_span_str(from), m.at, 65)};
+
+    while (m.went && strcmp(m.at, to) != 0) {
+        m.went = false;
+        if (amp_store_each(s, AMP_LANDING_KIND, NULL, landings_follow, &m, err) < 0)
+            return -1;
+    }
+    return m.went;
 }
 
 int amp_landing_step(struct amp_store *s, uint8_t event, const struct amp_landing *l,

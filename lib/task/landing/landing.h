@@ -39,8 +39,11 @@ struct amp_landing {
     struct amp_span task, repo, branch; /* branch: without refs/heads/ */
     struct amp_span from, to;           /* the branch's values; from: empty for a new one */
     struct amp_span commit, tree;       /* the approved ones; to is it, or merges it into from */
-    struct amp_span person, by, key;    /* who, known by what, with which key */
-    struct amp_span alg, signature;     /* of amp_landing_text, or empty */
+    /* A merge with other commits of the branch: who let it in ("check", "person"; empty: to has the
+     * approved tree), the command that checked it, and the SHA-256 of that command's output. */
+    struct amp_span merged, test, digest;
+    struct amp_span person, by, key; /* who, known by what, with which key */
+    struct amp_span alg, signature;  /* of amp_landing_text, or empty */
     int64_t at_ms;
 };
 /* The text that the person's key signs, in a namespace of its own. */
@@ -61,6 +64,10 @@ void amp_landings_release(struct amp_landings *l);
 /* Reads the landings of a task. */
 int amp_landings_read(struct amp_store *s, struct amp_span task, struct amp_landings *out,
                       struct amp_error *err);
+/* Whether recorded landings, also one that is being carried out, moved the branch of any repository
+ * from one commit to the other. 1, 0 or -1. */
+int amp_landings_moved(struct amp_store *s, const char *branch, const char *from, const char *to,
+                       struct amp_error *err);
 /* The newest landing of a record, for the history; all empty if there is none. Texts are in mem. */
 int amp_landing_last(struct amp_span json, struct amp_buf *mem, struct amp_landing *out,
                      struct amp_error *err);

@@ -240,18 +240,23 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
  * target_behind, the branch is behind `base` (NULL: not checked). forward, for a push that a hook
  * judges: a branch that has the commit and later ones is target_behind, too, not `already`. expect:
  * the branch's value, else NO branch_moved; NULL: any. merge: it makes a merge commit
- * with the commit's tree, by name and email, which no ref reaches yet. files: the worktree that has
+ * with the commit's tree, by name and email, which no ref reaches yet. contents: a branch that the
+ * commit does not contain is merged with it, in memory, without a program of the repository. files:
+ * the worktree that has
  * the branch is examined too, with the codes of amp_git_land_move. Rules for protected branches are
  * not applied: the caller is a person. */
 struct amp_git_land_spec {
     const char *repo, *branch, *commit, *base, *expect;
-    bool merge, files, forward;
+    bool merge, contents, files, forward;
     const char *name, *email, *message;
 };
 struct amp_git_land {
     char from[AMP_OID_MAX], to[AMP_OID_MAX]; /* equal if `already` */
     bool already;                            /* the branch has the commit */
-    char worktree[PATH_MAX];                 /* that has the branch checked out, or "" */
+    bool merged;             /* `to` is a merge of contents, unless there are conflicts */
+    uint32_t n_conflicts;    /* the first ones; their texts are for people */
+    char conflicts[2048];    /* "PATH: what each side did", each with LF; cut */
+    char worktree[PATH_MAX]; /* that has the branch checked out, or "" */
 };
 int amp_git_land_plan(struct amp_git *g, const struct amp_git_land_spec *spec,
                       struct amp_git_land *out, struct amp_error *err);

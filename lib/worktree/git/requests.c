@@ -315,20 +315,44 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
     return amp_git_call(g, "rollback", args, err) ? -1 : amp_git_field_bool(g, 0, "kept");
 }
 
+/* The conflicts of a merge, one a line; paths that do not fit are left out. */
+static void conflicts_read(struct amp_git *g, struct amp_git_land *out)
+{
+    uint32_t n, tok = amp_git_list(g, "conflicts", &n);
+    size_t at = 0;
+
+    out->conflicts[0] = '\0';
+    out->n_conflicts = n;
+    for (uint32_t i = 0; i < n; i++, tok = g->tape.tok[tok].next) {
+        char path[512], what[64], line[600];
+        COPY(g, tok, "path", path);
+        COPY(g, tok, "what", what);
+        for (char *c = path; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 0x7f)
+                *c = '?';
+        size_t len = (size_t)snprintf(line, sizeof line, "%s: %s\n", path, what);
+        if (at + len < sizeof out->conflicts)
+            at += (size_t)snprintf(out->conflicts + at, sizeof out->conflicts - at, "%s", line);
+    }
+}
+
 int amp_git_land_plan(struct amp_git *g, const struct amp_git_land_spec *spec,
                       struct amp_git_land *out, struct amp_error *err)
 {
-    const struct amp_git_arg *args = ARGS(
-        {"repo", spec->repo}, {"branch", spec->branch}, {"commit", spec->commit},
-        {"base", spec->base}, {"expect", spec->expect}, {"name", spec->name},
-        {"email", spec->email}, {"message", spec->message}, {.key = "merge", .flag = spec->merge},
-        {.key = "files", .flag = spec->files}, {.key = "forward", .flag = spec->forward});
+    const struct amp_git_arg *args =
+        ARGS({"repo", spec->repo}, {"branch", spec->branch}, {"commit", spec->commit},
+             {"base", spec->base}, {"expect", spec->expect}, {"name", spec->name},
+             {"email", spec->email}, {"message", spec->message},
+             {.key = "merge", .flag = spec->merge}, {.key = "contents", .flag = spec->contents},
+             {.key = "files", .flag = spec->files}, {.key = "forward", .flag = spec->forward});
     if (amp_git_call(g, "land_plan", args, err) < 0)
         return -1;
     COPY(g, 0, "from", out->from);
     COPY(g, 0, "to", out->to);
     COPY(g, 0, "worktree", out->worktree);
     out->already = amp_git_field_bool(g, 0, "already");
+    out->merged = amp_git_field_bool(g, 0, "merged");
+    conflicts_read(g, out);
     return 0;
 }
 

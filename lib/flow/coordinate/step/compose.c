@@ -329,15 +329,28 @@ static const struct escalation {
      NULL,
      "The work cannot continue",
      {"remove the blocker, then resume", "redispatch with changed criteria", "terminate", NULL}},
+    {AMP_QA_DO_ESC_MERGE,
+     "unknown",
+     "may it be merged?",
+     "Approved, but the branch has moved on; may the work be merged with it",
+     {"resume: merge it", "redispatch: the executor merges, and the reviewer sees it", "terminate",
+      NULL}},
+    {AMP_QA_DO_ESC_UNLANDED,
+     "conflict",
+     "does not land",
+     "Approved, but it did not land too often in a row (qa.lock_after)",
+     {"resume: the executor tries again, with a note on what to do", "redispatch", "terminate",
+      NULL}},
 };
 
 static int reason_add(const struct amp_step *st, const struct amp_task_part *p,
                       const struct escalation *e, struct amp_buf *b, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
+    bool lands = e->effect & (AMP_QA_DO_ESC_MERGE | AMP_QA_DO_ESC_UNLANDED);
     if (amp_buf_str(b, e->text, err) < 0 ||
         (st->t.n_parts > 1 && amp_buf_fmt(b, err, " (subtask %s)", p->id) < 0) ||
-        amp_buf_str(b, ".", err) < 0)
+        amp_buf_str(b, ".", err) < 0 || (lands && add_texts(b, "", st->t.blockers, err) < 0))
         return -1;
     if (v->kind == AMP_KIND_VERDICT &&
         (amp_buf_fmt(b, err, " The verdict is %s, with confidence %.2f.",
@@ -421,6 +434,9 @@ static int escalation_add(struct amp_step *st, struct amp_task_part *p, const st
         return -1;
     if (level == AMP_LEVEL_INFO)
         return 0;
+    if ((e->effect & AMP_QA_DO_ESC_MERGE) &&
+        amp_task_set(&t->merge_asked, amp_span_str(id), err) < 0)
+        return -1;
     if (level == AMP_LEVEL_CRITICAL) {
         amp_span_copy(amp_span_str(id), st->suspend_ref, sizeof st->suspend_ref);
         amp_span_copy(amp_span_str(a.type), st->suspend_type, sizeof st->suspend_type);

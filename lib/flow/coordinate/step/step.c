@@ -147,6 +147,7 @@ static int keep_verdict(struct amp_step *st, struct amp_task_part *p, bool appro
     struct amp_span commit = amp_span_str(p->commit);
     if (keep_signature(v, &p->verdict_sig, err) < 0 ||
         amp_task_set(&p->decision, AMP_SPAN(""), err) < 0 ||
+        amp_task_set(&st->t.merge_asked, AMP_SPAN(""), err) < 0 ||
         amp_task_set(&p->verdict_ref, v->id, err) < 0 ||
         amp_task_set(&p->verdict, amp_span_str(amp_verdict_name(v->body.verdict.decision)), err) <
             0 ||
@@ -172,6 +173,8 @@ static int keep_held(struct amp_task_part *p, uint8_t from, uint8_t event,
         held = event == AMP_QA_EV_APPROVED ? AMP_HELD_APPROVAL : AMP_HELD_WORK;
     else if (kept)
         held = event == AMP_QA_EV_COMPLETE ? AMP_HELD_REVIEW : AMP_HELD_WORK;
+    else if (r->effects & AMP_QA_DO_ESC_MERGE)
+        held = AMP_HELD_APPROVAL;
     else if (from == AMP_QA_IN_REVIEW && event != AMP_QA_EV_CI_RED &&
              event != AMP_QA_EV_REDISPATCH && event != AMP_QA_EV_ROLLBACK)
         held = AMP_HELD_REVIEW;
@@ -268,8 +271,12 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
         t->reject_count++;
     if (r.effects & AMP_QA_DO_COUNT_CI)
         p->ci_reds++;
+    if (r.effects & AMP_QA_DO_COUNT_UNLANDED)
+        t->unlanded++;
     if (r.effects & AMP_QA_DO_RESET) {
         t->reject_count = 0;
+        if (event != AMP_QA_EV_APPROVED)
+            t->unlanded = 0;
         p->ci_reds = 0;
         if (amp_task_set(&p->rejected_commit, AMP_SPAN(""), err) < 0)
             return -1;

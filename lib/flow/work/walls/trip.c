@@ -2,13 +2,14 @@
  * The trip-wire: refs that must not move while an agent works are compared by value before and
  * after, whoever the reflog names. They are protected branches, their remote-tracking refs, those
  * that are symbolic, and protected branches of remotes on this machine. Notes with proofs are only
- * recorded.
+ * recorded. Moves that recorded landings made are not the agent's.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "flow/work/left/claims.h"
 #include "flow/work/walls/confined.h"
+#include "task/landing/landing.h"
 #include "worktree/override.h"
 
 struct trip {
@@ -19,6 +20,18 @@ struct trip {
     bool tripped, failed;
     struct amp_error *err;
 };
+
+/* A person, or the loop for one, landed approved work meanwhile. */
+static bool landing_moved(struct trip *t, const char *ref, const char *before, const char *after)
+{
+    static const char heads[] = "refs/heads/";
+    int rc = strncmp(ref, heads, sizeof heads - 1) == 0
+                 ? amp_landings_moved(t->w->store, ref + sizeof heads - 1, before, after, t->err)
+                 : 0;
+
+    t->failed |= rc < 0;
+    return rc != 0;
+}
 
 /* The reflog is evidence for people; it does not excuse a move. */
 static void on_change(void *ctx, const char *ref, const char *before, const char *after)
@@ -32,7 +45,7 @@ static void on_change(void *ctx, const char *ref, const char *before, const char
         return;
     int covered = amp_override_covers(t->w->store, ref, t->k->began_ms, t->err);
     t->failed = covered < 0;
-    if (covered)
+    if (covered || (*before && landing_moved(t, ref, before, after)))
         return;
     bool traced =
         *after && strncmp(ref, "refs/", 5) == 0 &&
