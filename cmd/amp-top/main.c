@@ -5,10 +5,8 @@
 #include "agent/agent.h"
 #include "base/codes.h"
 #include "cli/config_schema.h"
+#include "cli/state.h"
 #include "flow/config.h"
-#include "flow/facts.h"
-#include "flow/identity/head.h"
-#include "flow/keep.h"
 #include "message/history/find.h"
 #include "top.h"
 
@@ -39,9 +37,11 @@ static const struct amp_opt options[] = {
     AMP_OPT_END,
 };
 
-static int top_run(int argc, char **argv);
+static int top_check(struct amp_command *c, struct amp_error *err);
+static int top_run(struct amp_command *c, struct amp_error *err);
 static const struct amp_verb verbs[] = {
-    {NULL, "", "watch agents, tasks and messages", NULL, NULL, .old = top_run, .finds_state = true},
+    {NULL, "", "watch agents, tasks and messages", NULL, top_run, .check = top_check,
+     .opens = AMP_OPENS_LOOK, .finds_state = true},
     {0},
 };
 static const int statuses[] = {
@@ -55,6 +55,7 @@ static const struct amp_tool tool = {
     .opts = options,
     .verbs = (const struct amp_verb *const[]){verbs, NULL},
     .statuses = statuses,
+    AMP_STATE_OF_TOOL,
     AMP_CONFIG_OF_RECORDER,
 };
 
@@ -88,41 +89,27 @@ static int plain_run(struct amp_store *s, struct amp_error *err)
     return rc;
 }
 
-static int top_run(int argc, char **argv)
+static int top_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_store *s = NULL;
-    struct amp_error err;
-    const struct amp_store_options opt = {.facts = &amp_flow_facts,
-                                          .keep = amp_flow_keep,
-                                          .sign_head = amp_head_sign,
-                                          .lock_timeout_ms = lock_timeout_ms,
-                                          .names = amp_history_names,
-                                          .look = true,
-                                          .actor = amp_cli_name()};
-    (void)argc;
-    (void)argv;
-    if (!top_state)
-        amp_die_no_state();
+    (void)c, (void)err;
     if (json && format && strcmp(format, "ndjson") != 0)
         amp_die_usage("--json and --format %s exclude each other", format);
     if (json)
         format = "ndjson";
-    int rc = access(top_state, F_OK) == 0 ? amp_store_open(top_state, &opt, &s, &err)
-                                          : amp_fail(&err, AMP_UNAVAILABLE, state_missing,
-                                                     "there is no state directory %s", top_state);
-    if (rc == 0 && (once || format || !top_screen_possible())) {
-        rc = plain_run(s, &err);
-    } else if (rc == 0) {
-        enum top_pane first = list_find();
-        amp_signals_install();
-        struct amp_error why;
-        rc = top_loop(s, first == TOP_PANE_COUNT ? TOP_TASKS : first, amp_color_of(STDOUT_FILENO),
-                      read_only_why(&why), &err);
-        if (rc == 0 && amp_stop)
-            rc = amp_fail(&err, AMP_INTERRUPTED, interrupted, "interrupted");
-    }
-    amp_store_close(s);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return 0;
+}
+
+static int top_run(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_error why;
+
+    if (once || format || !top_screen_possible())
+        return plain_run(c->store, err);
+    enum top_pane first = list_find();
+    amp_signals_install();
+    int rc = top_loop(c->store, first == TOP_PANE_COUNT ? TOP_TASKS : first,
+                      amp_color_of(STDOUT_FILENO), read_only_why(&why), err);
+    return rc == 0 && amp_stop ? amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted") : rc;
 }
 
 int main(int argc, char **argv)
