@@ -332,3 +332,28 @@ A
     run -64 "${land[@]}" $args
   done
 }
+
+# Three tasks, of which the third conflicts, in a loop that lands; the lander is killed once.
+@test "the loop lands each task when it is approved, and ends when what it sent back has landed too" {
+  rm -rf state
+  echo '{"land": {"auto": true, "check": "sleep 0.2; test -e file"}}' >amp.json
+  export AMP_STATE=$PWD/state AMP_CONFIG=$PWD/amp.json
+  for n in 01 04 03; do
+    task-dispatch new --id "T-2026-0$n" -C "$top/work" --branch "loop/$n" --description "work of $n" --criterion "a file says so"
+  done
+  task-dispatch loop -x ./executor -y ./reviewer 2>err &
+  loop=$!
+  lander() { pgrep -P "$loop" -f -- "land --all --follow"; }
+  wait_until 10 lander
+  kill -9 "$(lander)"
+  wait "$loop"
+  grep -q "the lander: .* was killed" err
+  grep -q "T-2026-003 does not land: .*sent back" err
+  run -1 grep -q branch_violation err
+  [ "$(states | cut -d' ' -f1 | sort | uniq -c | tr -s ' ')" = " 3 landed" ]
+  task-dispatch verify -q -C work main
+  # The same as a script.
+  task-dispatch loop -x ./executor -y ./reviewer --print >script
+  grep -q '^task-dispatch land --all --follow &$' script
+  grep -q '^task-dispatch land --all || status=$?$' script
+}
