@@ -106,6 +106,33 @@ nothing_left() {
   nothing_left "$loop"
 }
 
+@test "run -j: what a killed agent left on its branch does not keep the branch from another agent" {
+  local run at
+  dispatches 2
+  cat >../executor <<A
+#!/bin/sh
+echo half >>work
+echo "+ \$AMP_AGENT \$AMP_TASK_ID" >>$BATS_TEST_TMPDIR/at_work
+until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.02; done
+A
+  task-dispatch run --state state -j 2 -x ../executor <../messages >../results 2>../err 3>&- &
+  run=$!
+  wait_until 20 bash -c "[ \$(grep -c '^+' ../at_work) = 2 ]"
+  kill -KILL "$run"
+  # The agents have their conversations about each other's tasks, so that each gets the other's task.
+  for at in state/run/*/kept-executor-1-*; do mv "$at" "${at/executor-1/executor-0}"; done
+  for at in state/run/*/kept-executor-2-*; do mv "$at" "${at/executor-2/executor-1}"; done
+  for at in state/run/*/kept-executor-0-*; do mv "$at" "${at/executor-0/executor-2}"; done
+  : >../go
+  run -0 --separate-stderr bash -c 'task-dispatch run --state state -j 2 --pause 100ms -x ../executor <../messages >../results'
+  [ "$(jq -r '(.msg // .) | select(.type == "task_result") | .payload.completion_status' ../results | sort | uniq -c)" = "      2 complete" ]
+  [ "$(sort -u ../at_work | cut -d' ' -f 2- | paste -sd,)" = "executor-1 T-2026-001,executor-1 T-2026-002,executor-2 T-2026-001,executor-2 T-2026-002" ]
+  for i in 1 2; do [ "$(git show "work/$i:work")" = half ]; done
+  # What the killed ones left is kept under refs.
+  [ "$(git for-each-ref refs/amp/kept | wc -l)" -ge 2 ]
+  [ "$(git worktree list | wc -l)" = 1 ]
+}
+
 @test "loop -j: INT ends everything; the next loop goes on" {
   local loop
   tasks 4

@@ -371,7 +371,6 @@ int amp_coordinator_bind(struct amp_coordinator *c, const struct amp_view *ack,
     enum amp_store_outcome outcome;
     if (!c->said || c->said->how != AMP_SAID_SIGNED || !amp_span_is(ack->from, EXECUTOR) ||
         ack->task.n == 0 || ack->task.n >= AMP_TASK_ID_MAX ||
-        ack->body.ack.stage == AMP_STAGE_RECEIVED || /* by a queue; an agent reads it */
         !amp_span_starts(ack->body.ack.ref, "task_dispatch-"))
         return 0;
     amp_buf_init(&b.json, LINES_MAX);

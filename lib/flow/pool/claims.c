@@ -64,6 +64,34 @@ static int job_read(struct amp_pool_job *out, const struct amp_queue_job *job,
     return 0;
 }
 
+struct keeping {
+    const char *agent;
+    bool found;
+};
+
+static int on_waiting(void *ctx, const void *rec, struct amp_error *err)
+{
+    struct amp_pool_job job = {0};
+    struct keeping *k = ctx;
+
+    if (data_read(&job, rec, err) < 0)
+        return -1;
+    k->found = job.again && strcmp(job.agent, k->agent) == 0;
+    return k->found;
+}
+
+int amp_pool_keeps(struct amp_slot *slot, struct amp_error *err)
+{
+    static const uint8_t states[] = {AMP_QUEUE_QUEUED, AMP_QUEUE_PARKED};
+    struct keeping k = {.agent = slot->agent};
+
+    for (size_t i = 0; i < sizeof states && !k.found; i++)
+        if (amp_subject_each(&amp_queue_subject, slot->pool->store,
+                             amp_queue_fsm.states[states[i]].name, on_waiting, &k, err) < 0)
+            return -1;
+    return k.found;
+}
+
 static uint8_t end_event(const struct amp_pool_outcome *out, bool asked)
 {
     switch (out->end) {
@@ -123,8 +151,8 @@ static int job_end(struct amp_queue_worker *q, const struct amp_pool_job *job,
 
 static bool slot_is_free(const struct amp_slot *slot, int64_t now_ms)
 {
-    return slot->fiber && slot->turn && slot->ready && !slot->has_job && !slot->quit &&
-           slot->limited_ms <= now_ms;
+    return slot->fiber && slot->turn && slot->ready && !slot->borrowed && !slot->has_job &&
+           !slot->quit && slot->limited_ms <= now_ms;
 }
 
 /* ---- claims ---- */
@@ -325,7 +353,8 @@ int amp_pool_ask_rivals(struct amp_pool *p, struct amp_error *err)
     struct amp_order_rival rival;
     int64_t now = amp_now_ms();
 
-    if (p->stopping || p->failed)
+    /* The work of an input is never ended for other work. */
+    if (p->stopping || p->failed || p->opt->input)
         return 0;
     for (uint32_t i = 0; i < p->opt->n_types; i++) {
         struct amp_span type = amp_span_str(p->opt->types[i].name), free_types[AMP_POOL_TYPES];

@@ -17,6 +17,9 @@ int amp_pool_end(struct amp_slot *slot, const struct amp_pool_outcome *out, stru
 int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
                     struct amp_error *err);
 
+/* Whether a job waits for this agent, to go on in its worktree: 1, 0, or -1. */
+int amp_pool_keeps(struct amp_slot *slot, struct amp_error *err);
+
 /* Records the usage limit that the slot's agent reported, of the account of its type. */
 int amp_pool_limit(struct amp_slot *slot, struct amp_error *err);
 

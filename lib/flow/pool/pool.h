@@ -51,7 +51,8 @@ struct amp_pool_type {
 };
 
 /* The messages that a pool reads for its one type: `run` and `review` with several agents. They are
- * taken as a worker of the role takes them (flow/work/worker.h), and submitted. After their end,
+ * taken as a worker of the role takes them (flow/work/worker.h), and submitted. All agents sign
+ * with its key. After their end,
  * the pool ends when it has no work that can go on. */
 struct amp_pool_input {
     const struct amp_worker_role *role;

@@ -38,6 +38,34 @@ int amp_slot_wait(void *ctx, struct amp_loop *turn, struct amp_error *err)
     return AMP_LOOP_READY;
 }
 
+static struct amp_slot *slot_named(const struct amp_slot *slot, const char *agent)
+{
+    struct amp_pool *p = slot->pool;
+
+    for (uint32_t i = p->first; i < p->n_slots; i++)
+        if (strcmp(p->slot[i]->agent, agent) == 0)
+            return p->slot[i];
+    return NULL;
+}
+
+static bool slot_borrow(void *ctx, const char *agent)
+{
+    struct amp_slot *other = slot_named(ctx, agent);
+    struct amp_error e;
+
+    if (!other || !other->ready || other->has_job || other->borrowed || other->keeps ||
+        amp_pool_keeps(other, &e) != 0)
+        return false;
+    other->borrowed = true;
+    return true;
+}
+
+static void slot_give_back(void *ctx, const char *agent)
+{
+    slot_named(ctx, agent)->borrowed = false;
+    ((struct amp_slot *)ctx)->pool->look = true;
+}
+
 static int slot_claimed(void *ctx, struct amp_error *err)
 {
     return amp_pool_claimed(ctx, err);
@@ -354,6 +382,8 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->opt.wait = amp_slot_wait;
     slot->opt.wait_ctx = slot;
     slot->opt.claimed = slot_claimed;
+    slot->opt.borrow = slot_borrow;
+    slot->opt.give_back = slot_give_back;
     slot->opt.leaves = slot_leaves;
     slot->opt.ended = slot_ended;
     slot->run = *o->run;
@@ -362,7 +392,8 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->review.worker = slot->opt;
     slot->session = *o->session;
     slot->session.worker = slot->opt;
-    snprintf(principal, sizeof principal, "%s/%s", role, agent);
+    /* Another agent may go on with a message of the input, so all speak as one executor. */
+    snprintf(principal, sizeof principal, "%s/%s", role, o->input ? type->name : agent);
     if (o->identify && (o->identify(o->identify_ctx, principal, &slot->ids, err) < 0 ||
                         o->identify(o->identify_ctx, agent, &slot->own, err) < 0))
         return -1;

@@ -33,7 +33,8 @@ struct amp_slot {
     bool due_now;          /* it is resumed in this turn */
     bool overran;          /* it did not end within the grace period of the shutdown */
     int stop;              /* see amp_worker_options.stop */
-    bool ready;            /* it may take a job */
+    bool ready;            /* it may take a job, */
+    bool borrowed;         /* but not while another agent clears its worktree */
     bool quit;             /* it ends when it has no job */
     bool has_job;
     bool ended; /* the job, in the turn of its answer */

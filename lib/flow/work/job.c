@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/id.h>
 
 #include "agent/work.h"
+#include "base/backoff.h"
 #include "base/codes.h"
 #include "flow/suspend.h"
 #include "flow/work/io.h"
@@ -415,9 +417,12 @@ int amp_worker_lack(struct amp_worker *w, struct amp_job *job, const struct amp_
                     struct amp_error *err)
 {
     struct amp_job_step start = {.event = AMP_JOB_EV_START, .why = cause->what};
-    struct amp_job_step park = {
-        .event = AMP_JOB_EV_PARK, .why = cause->what, .until_ms = amp_now_ms() + w->opt->pause_ms};
+    struct amp_job_step park = {.event = AMP_JOB_EV_PARK, .why = cause->what};
+    uint64_t random;
 
+    /* Two jobs may wait for what the other one's agent has: they do not try at the same time. */
+    amp_random(&random, sizeof random);
+    park.until_ms = amp_now_ms() + w->opt->pause_ms + amp_backoff_jitter(w->opt->pause_ms, random);
     snprintf(w->left.code, sizeof w->left.code, "%s", cause->code);
     w->opt->note("%s: %s: again later", job->msg_id, cause->what);
     return amp_worker_step(w, job, &start, NULL, err) < 0 ||

@@ -200,37 +200,14 @@ static bool is_suspended(const struct amp_agent_status *st)
            st->state == AMP_AGENT_WAITING_RESOURCES;
 }
 
-/* Frees a branch that is checked out in the worktree of another agent. If that agent works there,
- * or has work there that goes on: NO worktree_locked. The work of a killed agent is kept under a
- * ref, and the worktree is removed. 0: the branch is free; -1: it is not. */
-static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
-                       struct amp_error *err)
+/* Copies what a killed agent left in its worktree to a ref, and removes the worktree. */
+static int holder_clear(struct amp_worker *w, const struct amp_bind_spec *spec,
+                        const struct holder *h, struct amp_error *err)
 {
-    AMP_FREE struct holder *h = calloc(1, sizeof *h);
-    AMP_CLOSE int lock = -1;
-    struct amp_agent_status agent;
     struct amp_binding of = {0};
     struct amp_error e;
     char ref[AMP_KEEP_REF_MAX], email[256];
 
-    if (!h)
-        return amp_fail_memory(err);
-    h->branch = spec->branch;
-    if (amp_git_worktrees(w->git, spec->repo, holder_find, h, &e) < 0)
-        return amp_fail(err, AMP_NO, worktree_locked, "%s: %s", spec->branch, e.what);
-    if (!*h->found.path)
-        return 0; /* it was freed meanwhile */
-    bool own = strcmp(h->found.agent, w->opt->agent) == 0;
-    amp_fail(err, AMP_NO, branch_checked_out, "%s: checked out in %s already%s", spec->branch,
-             h->found.path, h->found.missing ? ", which is missing (git worktree prune)" : "");
-    if (!*h->found.agent || h->found.foreign || h->found.locked ||
-        amp_agent_status(w->store, h->found.agent, &agent, &e) < 0 || !agent.found)
-        return -1; /* not of this state */
-    /* With the lock of its name it begins nothing new there. */
-    if ((!own && amp_outbox_lock(w->store, h->found.agent, 0, &lock, &e) < 0) ||
-        is_busy(h->found.path) || (!own && is_suspended(&agent)))
-        return amp_fail(err, AMP_NO, worktree_locked, "%s: %s has %s there", h->found.path,
-                        h->found.agent, spec->branch);
     amp_agent_email(h->found.agent, email, sizeof email);
     amp_git_keep_ref(h->found.agent, amp_now_ms(), ref);
     const struct amp_git_keep_spec keep = {spec->repo,     h->found.path, ref,
@@ -254,6 +231,44 @@ static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
         strcmp(of.worktree, h->found.path) == 0)
         amp_binding_step(w->store, &step, &of, &e);
     return 0;
+}
+
+/* Frees a branch that is checked out in the worktree of another agent. If that agent works there,
+ * or has work there that goes on: NO worktree_locked. The work of a killed agent is kept under a
+ * ref, and the worktree is removed. 0: the branch is free; -1: it is not. */
+static int branch_free(struct amp_worker *w, const struct amp_bind_spec *spec,
+                       struct amp_error *err)
+{
+    AMP_FREE struct holder *h = calloc(1, sizeof *h);
+    AMP_CLOSE int lock = -1;
+    struct amp_agent_status agent;
+    struct amp_error e;
+
+    if (!h)
+        return amp_fail_memory(err);
+    h->branch = spec->branch;
+    if (amp_git_worktrees(w->git, spec->repo, holder_find, h, &e) < 0)
+        return amp_fail(err, AMP_NO, worktree_locked, "%s: %s", spec->branch, e.what);
+    if (!*h->found.path)
+        return 0; /* it was freed meanwhile */
+    bool own = strcmp(h->found.agent, w->opt->agent) == 0;
+    amp_fail(err, AMP_NO, branch_checked_out, "%s: checked out in %s already%s", spec->branch,
+             h->found.path, h->found.missing ? ", which is missing (git worktree prune)" : "");
+    if (!*h->found.agent || h->found.foreign || h->found.locked ||
+        amp_agent_status(w->store, h->found.agent, &agent, &e) < 0 || !agent.found)
+        return -1; /* not of this state */
+    /* With the lock of its name it begins nothing new there; another agent of this pool is
+     * borrowed. */
+    bool mine = own || amp_outbox_lock(w->store, h->found.agent, 0, &lock, &e) == 0;
+    bool borrowed = !mine && w->opt->borrow && w->opt->borrow(w->opt->wait_ctx, h->found.agent);
+    bool is_free = own || borrowed || (mine && !is_suspended(&agent));
+    int rc = is_free && !is_busy(h->found.path)
+                 ? holder_clear(w, spec, h, err)
+                 : amp_fail(err, AMP_NO, worktree_locked, "%s: %s has %s there", h->found.path,
+                            h->found.agent, spec->branch);
+    if (borrowed)
+        w->opt->give_back(w->opt->wait_ctx, h->found.agent);
+    return rc;
 }
 
 /* Binds the first directory that is free or can be freed. */

@@ -95,6 +95,10 @@ struct amp_worker_options {
      * place; and in the batch in which the job ends with its answer. ctx is wait_ctx. */
     void (*leaves)(void *ctx);
     int (*ended)(void *ctx, const struct amp_job *job, struct amp_error *err);
+    /* Whether another agent of the pool has no work, and no job that goes on in its worktree: it
+     * gets none until it is given back. ctx is wait_ctx. NULL: there are no other agents. */
+    bool (*borrow)(void *ctx, const char *agent);
+    void (*give_back)(void *ctx, const char *agent);
     /* A worker that reads messages for the agents of a pool: submits a message, in place of taking
      * it as a job. NO: the message is refused with the code. ctx is wait_ctx. NULL: the worker has
      * its own jobs. */
