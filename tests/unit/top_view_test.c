@@ -32,12 +32,13 @@ static void model_make(struct top_model *m)
     m->now_ms = NOW;
     m->dir = "/srv/state";
     row_put(m, TOP_TASKS, "T-2026-001", "T-2026-001",
-            TEXTS("T-2026-001", "done", "approved", "", "approved", "reviewer", "", "",
-                  "Durations with several units"),
+            TEXTS("T-2026-001", "approved", "2", "5m", "Durations with several units", "done",
+                  "approved", "approved", "reviewer", ""),
             0);
     row_put(m, TOP_TASKS, "T-2026-002", "T-2026-002",
-            TEXTS("T-2026-002", "dispatched", "working", "", "", "executor", "", "",
-                  "\033[2J\033]0;owned\007 \u202e 漢字漢字 e\u0301"),
+            TEXTS("T-2026-002", "working (executor)", "1", "5m",
+                  "\033[2J\033]0;owned\007 \u202e 漢字漢字 e\u0301", "dispatched", "working", "",
+                  "executor", ""),
             2);
     row_put(m, TOP_AGENTS, "executor", "T-2026-002",
             TEXTS("executor", "running", "executor", "T-2026-002"), 1);
@@ -168,13 +169,13 @@ static void small_check(struct top_model *m)
     TAP_OK(strstr(row_text(&g, 1), " tasks 2   working 0   questions 1   open 12   cost $1.23"),
            "80x24: the numbers");
     TAP_STR(row_text(&g, 4),
-            "│ TASK        STATE       VERDICT   AGENT     AGE  DESCRIPTION                 │",
+            "│ TASK        STATE               TRY  AGE  DESCRIPTION                        │",
             "80x24: the columns that fit, in order");
     TAP_STR(row_text(&g, 5),
-            "│ T-2026-002  dispatched            executor   5m  \\x1b[2J\\x1b]0;owned\\x07 …   │",
+            "│ T-2026-002  working (executor)    1   5m  \\x1b[2J\\x1b]0;owned\\x07 \\u{202e} … │",
             "the most urgent task first, hostile text escaped and cut");
     TAP_STR(row_text(&g, 6),
-            "│ T-2026-001  done        approved  reviewer   5m  Durations with several uni… │",
+            "│ T-2026-001  approved              2   5m  Durations with several units       │",
             "then the others");
     TAP_INT(g.cell[5 * g.w + 3].tone & TOP_SELECTED, TOP_SELECTED, "the first row is selected");
     TAP_OK(strstr(row_text(&g, 23), "a answer"), "the keys offer an answer");
