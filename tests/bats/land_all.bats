@@ -178,6 +178,17 @@ A
   grep -q "T-2026-003 does not land: .*; it is sent back" said
 }
 
+@test "without land.check merges without a conflict land, and a note says that nothing checked them; one task stays" {
+  "${land[@]}" 1
+  run -1 --separate-stderr "${land[@]}" 4
+  [[ $stderr == *"which "*" does not contain: the merged tree would be one that nobody approved"* ]]
+  ends 75 "${land[@]}" --all 2>said # 3 conflicts
+  [ "$(states | cut -d' ' -f1 | sort | uniq -c | tr -s ' ' | paste -sd,)" = " 9 landed, 1 rework" ]
+  [ "$(grep -c 'without a conflict; no command checks the merge (land.check)' said)" -eq 7 ]
+  landed T-2026-010 | jq -e '.merged == "clean" and (has("check") | not) and .signature'
+  task-dispatch verify -q -s state -C work main
+}
+
 @test "review: the executor merges the branch, the reviewer sees the result, and that is a fast-forward" {
   "${land[@]}" 1
   ends 75 "${land[@]}" --all --merged review 2>said

@@ -212,7 +212,8 @@ static int task_land(struct queue *q, const struct waiting *w, struct amp_error 
 
 static int pass(struct queue *q, struct amp_error *err)
 {
-    if (tasks_find(q, err) < 0)
+    /* The keys of agents that started meanwhile. */
+    if (amp_identities_refresh(q->l->person->ids, err) < 0 || tasks_find(q, err) < 0)
         return -1;
     for (size_t i = 0; i < q->n && !amp_stop; i++)
         if (task_land(q, &q->v[i], err) < 0)

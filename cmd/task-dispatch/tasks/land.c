@@ -23,6 +23,7 @@ static bool no_ff, check, prune, by_note, json, all, follow, pull;
 static int64_t test_ms = TEST_MS;
 static struct amp_confine_cli walls;
 static const char *const merged_words[] = {[LAND_BY_CHECK] = "check",
+                                           [LAND_BY_CLEAN] = "clean",
                                            [LAND_BY_REVIEW] = "review",
                                            [LAND_BY_PERSON] = "person",
                                            [LAND_BY_NOBODY] = "never",
@@ -220,7 +221,7 @@ static int walls_choose(struct landing *l, struct amp_error *err)
 /* Finds who lets in a merge with a branch that has moved on. */
 static int merges_settle(struct landing *l, struct amp_error *err)
 {
-    l->by = test ? LAND_BY_CHECK : all ? LAND_BY_REVIEW : LAND_BY_NOBODY;
+    l->by = test ? LAND_BY_CHECK : all ? LAND_BY_CLEAN : LAND_BY_NOBODY;
     for (int i = 0; merged && merged_words[i]; i++)
         if (strcmp(merged, merged_words[i]) == 0)
             l->by = (enum land_by)i;
@@ -238,7 +239,7 @@ static bool merge_is_allowed(const struct landing *l)
 {
     if (!l->store || l->by_commit || *l->v.from)
         return false;
-    return l->by == LAND_BY_CHECK ||
+    return l->by == LAND_BY_CHECK || l->by == LAND_BY_CLEAN ||
            (l->by == LAND_BY_PERSON &&
             (!all ||
              (*l->task.merge_asked && amp_task_lists(l->task.decided, l->task.merge_asked))));
@@ -256,7 +257,11 @@ static int merge_judge(void *ctx, const struct amp_git_land *plan, struct amp_la
                                        .stop = &amp_stop};
 
     rec->merged = amp_span_str(merged_words[l->by]);
-    if (!test)
+    if (l->by == LAND_BY_CLEAN)
+        amp_note("%s: merged with %s at %.12s without a conflict; no command checks the merge "
+                 "(land.check)",
+                 l->v.task, l->branch, plan->from);
+    if (!test || l->by == LAND_BY_CLEAN)
         return 0;
     amp_note("%s: checking its merge with %s at %.12s", l->v.task, l->branch, plan->from);
     if (amp_land_check_run(l->git, &how, l->repo, plan->to, &l->checked, err) < 0)

@@ -10,7 +10,7 @@
 #include "person.h"
 
 /* land.merged: who lets in a merge with a branch that has moved on. */
-enum land_by { LAND_BY_CHECK, LAND_BY_REVIEW, LAND_BY_PERSON, LAND_BY_NOBODY };
+enum land_by { LAND_BY_CHECK, LAND_BY_CLEAN, LAND_BY_REVIEW, LAND_BY_PERSON, LAND_BY_NOBODY };
 
 struct landing {
     struct amp_store *store; /* NULL: by a bundle */
