@@ -280,7 +280,7 @@ void hitl_close(struct hitl *h)
 static bool verb_is(char **args, const char *name)
 {
     for (; *args; args++)
-        for (const struct amp_verb *v = verbs + 1; v->run; v++)
+        for (const struct amp_verb *v = verbs + 1; v->name; v++)
             if (strcmp(v->name, *args) == 0)
                 return strcmp(*args, name) == 0;
     return false;
