@@ -255,7 +255,7 @@ X
       echo "amp-egress(7) does not have $code" >&2
       return 1
     }
-    [ "$code" = no_memory ] || grep -rqF "\"$code\"" "$AMP_TOP"/libexec/egress-gate "$AMP_TOP"/lib/net
+    [ "$code" = no_memory ] || grep -rqwF "$code" "$AMP_TOP"/libexec/egress-gate "$AMP_TOP"/lib/net
   done < <(jq -r '.properties.code.enum[]' "$AMP_TOP/schemas/records/egress.json")
 }
 
