@@ -594,6 +594,9 @@ int hitl_ask(int argc, char **argv)
     if (!rc) {
         note_no_terminal(&p, &no_terminal);
         rc = prompt_loop(&p, &err);
+        /* The last decision may be of another process, after the last look at the lines. */
+        if (!rc && !amp_stop)
+            rc = lines_look(&p.d.w, &err);
     }
     if (!rc) {
         status_add(&p, p.d.w.status);

@@ -362,7 +362,7 @@ A
   for page in task-dispatch-list.1 task-dispatch-land.1 task-dispatch-cancel.1; do
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/$page" | sed -n 's/^\$ //p'
   done >script
-  [ "$(grep -c '^task-dispatch\|^cd\|^cat' script)" -eq 7 ]
+  [ "$(grep -c '^task-dispatch\|^cd\|^cat' script)" -eq 8 ]
   run -0 --separate-stderr bash -euo pipefail script
   [ "${lines[0]}" = T-2026-002 ]
   [ "${lines[-1]}" = "looked at T-2026-001" ]
