@@ -22,12 +22,9 @@ static const char *repo, *into, *bundle, *old, *test, *merged;
 static bool no_ff, check, prune, by_note, json, all, follow, pull;
 static int64_t test_ms = TEST_MS;
 static struct amp_confine_cli walls;
-static const char *const merged_words[] = {[LAND_BY_CHECK] = "check",
-                                           [LAND_BY_CLEAN] = "clean",
-                                           [LAND_BY_REVIEW] = "review",
-                                           [LAND_BY_PERSON] = "person",
-                                           [LAND_BY_NOBODY] = "never",
-                                           NULL};
+static const char *const merged_words[] = {
+    [LAND_BY_CHECK] = "check",   [LAND_BY_CLEAN] = "clean",  [LAND_BY_REVIEW] = "review",
+    [LAND_BY_PERSON] = "person", [LAND_BY_NOBODY] = "never", NULL};
 
 static const struct amp_opt tasks_land_opts[] = {
     AMP_OPT_REPO(repo),
