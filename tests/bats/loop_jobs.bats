@@ -15,6 +15,8 @@ setup() {
   cat >../executor <<A
 #!/bin/sh
 echo "+ \$AMP_AGENT \$AMP_TASK_ID" >>$BATS_TEST_TMPDIR/at_work
+# NEED: so many work at once before one of them goes on.
+until [ "\$(grep -c '^+' $BATS_TEST_TMPDIR/at_work)" -ge "\${NEED:-0}" ]; do sleep 0.05; done
 sleep "\${WORKS:-0.3}"
 echo "line \$AMP_ATTEMPT" >>work
 echo "- \$AMP_AGENT \$AMP_TASK_ID" >>$BATS_TEST_TMPDIR/at_work
@@ -51,7 +53,7 @@ nothing_left() {
 
 @test "loop -j: tasks are worked on side by side, each under review, with a rework" {
   tasks 8
-  run -0 --separate-stderr task-dispatch loop -j 4 -J 2 -x ../executor -y ../reviewer --verdict-by-exit ../[1-8].md
+  NEED=4 run -0 --separate-stderr task-dispatch loop -j 4 -J 2 -x ../executor -y ../reviewer --verdict-by-exit ../[1-8].md
   [ "$(states)" = "      8 done"$'\t'"2"$'\t'"approved" ]
   [ "$(most)" = 4 ]
   # Each task was worked on twice and never twice at once; the first agent gets its rework if it is free.
@@ -77,7 +79,7 @@ nothing_left() {
   task-dispatch loop -j 2 -J 2 -x ../executor -y ../reviewer --verdict-by-exit --print ../[1-4].md >../loop.sh
   grep -q 'task-dispatch run .*--jobs 2 ' ../loop.sh
   grep -q 'task-dispatch review .*--jobs 2 ' ../loop.sh
-  run -0 bash ../loop.sh
+  NEED=2 run -0 bash ../loop.sh
   [ "$(states)" = "      4 done"$'\t'"2"$'\t'"approved" ]
   [ "$(most)" = 2 ]
   [ -z "$(ls -A "$TMPDIR")" ]
@@ -151,7 +153,7 @@ A
 
 @test "run -j in a pipe: it ends when its input has ended and its messages are answered" {
   dispatches 3
-  run -0 --separate-stderr bash -c 'task-dispatch run --state state -j 3 -x ../executor <../messages >../results'
+  NEED=3 run -0 --separate-stderr bash -c 'task-dispatch run --state state -j 3 -x ../executor <../messages >../results'
   [ "$(jq -r '(.msg // .) | select(.type == "task_result") | .payload.completion_status' ../results | sort | uniq -c)" = "      3 complete" ]
   # Received when the queue has it, read when an agent has it.
   [ "$(jq -r '(.msg // .) | select(.type == "ack") | .ack_stage' ../results | sort | uniq -c | xargs)" = "3 READ 3 RECEIVED" ]
