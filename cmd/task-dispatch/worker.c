@@ -108,18 +108,7 @@ static int command_find(const char **word, struct amp_error *err)
 
 static int walls_choose(struct amp_error *err)
 {
-    const struct amp_confinement_args args = {
-        .require = task_walls.require,
-        .best_effort = task_walls.best_effort,
-        .unconfined = task_walls.unconfined,
-        .demand = getenv("AMP_CONFINE"),
-        .policy = task_walls.policy,
-        .network = task_walls.network,
-        .read = task_walls.read.v,
-        .write = task_walls.write.v,
-        .n_read = task_walls.read.n,
-        .n_write = task_walls.write.n,
-    };
+    const struct amp_confinement_args args = AMP_CONFINEMENT_ARGS(task_walls);
     task_worker.policy = &policy;
     task_worker.confine = &report;
     return amp_confinement_choose(&args, amp_note, &policy, &report, err);

@@ -16,6 +16,14 @@ struct amp_confinement_args {
     const char *const *read, *const *write;
     int n_read, n_write;
 };
+/* The arguments of a struct of options such as struct amp_confine_cli (cli/rows.h). */
+#define AMP_CONFINEMENT_ARGS(o)                                                                    \
+    {                                                                                              \
+        .require = (o).require, .best_effort = (o).best_effort, .unconfined = (o).unconfined,      \
+        .demand = getenv("AMP_CONFINE"), .policy = (o).policy, .network = (o).network,             \
+        .read = (o).read.v, .write = (o).write.v, .n_read = (o).read.n, .n_write = (o).write.n     \
+    }
+
 /* Fills the policy and the report. An option counts before AMP_CONFINE, that before the default
  * "require". note prints what is not enforced. USAGE bad_value; otherwise
  * those of amp_access_restrict_text,  the errors of

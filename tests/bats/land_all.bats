@@ -101,7 +101,7 @@ landed() { record "landing.$1" | jq -c '.list[-1]'; }
   "${land[@]}" --all
 }
 
-@test "a check that fails: nothing moves, the task is told why; after too many times a person is asked" {
+@test "a check that fails moves nothing and sends the reason to the executor; after too many times a person is asked" {
   "${land[@]}" 4
   tip=$(git -C work rev-parse main)
   echo '{"qa": {"lock_after": 2}}' >amp.json
@@ -157,6 +157,12 @@ A
   "${land[@]}" --test "$(tail -n 1 check)" 6
   [ ! -e out ]
   [ ! -e work/scratch ]
+}
+
+@test "a check that writes without end is ended at its time limit" {
+  "${land[@]}" 1
+  run -1 --separate-stderr timeout 60 "${land[@]}" --merged check --test yes --test-timeout 1s 4
+  [[ $stderr == *check_failed* || $stderr == *"it ran for longer than 1 s"* ]]
 }
 
 @test "a person decides about a merge, once for each approved commit; never leaves it" {
@@ -311,7 +317,7 @@ A
   [ ! -e work/ran ]
   [ "$(git -C work rev-parse main)" = "$main" ]
   [ "$(state_of T-2026-011)" = done ]
-  # Nothing is forced, and a failure is told.
+  # The push is not forced, and its failure is reported.
   FORGE_STATUS=4 run -1 --separate-stderr "${land[@]}" --pr 11
   [[ $stderr == *"gh pr ended with 4"* ]]
   git -C up.git update-ref refs/heads/agent/04 "$(git -C up.git commit-tree -m other "$tip^{tree}")"

@@ -66,7 +66,7 @@ ran() { paste -sd' ' ran; }
   is_state "$skipped" CANCELLED
   is_state "$starts" DONE
   is_state "$behind" FAILED
-  # Its sender is told, in the protocol of the message.
+  # Its sender gets an answer in the protocol of the message.
   [ "$(grep -c predecessor_failed out.ndjson)" -ge 2 ]
 }
 

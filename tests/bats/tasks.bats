@@ -224,7 +224,7 @@ T-2026-003 queued (1st) 1 AGE work of z" ]
   [[ $stderr == *"task T-2026-003 is queued (1st)"* ]]
   run -1 task-dispatch retry 9
   run -64 task-dispatch retry 1 2
-  # Locked: its question is gone, and the executor is told why.
+  # The task was locked: its question ends, and the executor gets the reason.
   run -0 task-dispatch retry 2 --hint "look at the file"
   [ "$output" = "T-2026-002 sent again" ]
   [ "$(task-dispatch list --waiting --json)" = "" ]

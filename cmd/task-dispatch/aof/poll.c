@@ -83,16 +83,7 @@ static struct {
 static int walls_choose(struct amp_error *err)
 {
     const char *tmp = getenv("TMPDIR");
-    const struct amp_confinement_args args = {.require = walls.require,
-                                              .best_effort = walls.best_effort,
-                                              .unconfined = walls.unconfined,
-                                              .demand = getenv("AMP_CONFINE"),
-                                              .policy = walls.policy,
-                                              .network = walls.network,
-                                              .read = walls.read.v,
-                                              .write = walls.write.v,
-                                              .n_read = walls.read.n,
-                                              .n_write = walls.write.n};
+    const struct amp_confinement_args args = AMP_CONFINEMENT_ARGS(walls);
     if (amp_confinement_choose(&args, amp_note, &x.policy, &x.report, err) < 0)
         return -1;
     if (x.report.demand == AMP_CONFINE_OFF || x.report.means.namespaces)

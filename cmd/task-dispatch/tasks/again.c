@@ -21,7 +21,8 @@
 #include "task/new.h"
 
 #define TEXT_MAX ((size_t)8 << 20)
-/* What a retry adds to the description begins so, and replaces what an earlier one added. */
+/* A retry adds a text that begins with these words to the description, in place of an earlier one.
+ */
 #define AGAIN "\n\nThis task is tried again."
 
 static const char *hint;

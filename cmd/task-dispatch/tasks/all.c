@@ -268,7 +268,7 @@ int land_all(struct landing *l, bool follow, enum amp_status *status, struct amp
         rc = follow ? tasks_follow(&q, err) : pass(&q, err);
     if (rc == 0 && amp_stop && !follow)
         *status = amp_status_worse(*status, AMP_INTERRUPTED);
-    /* A follower goes on until it is told to end; it printed what did not land. */
+    /* A follower runs until a signal ends it, and has reported each task that did not land. */
     if (follow)
         *status = AMP_OK;
     free(q.v);

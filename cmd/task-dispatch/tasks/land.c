@@ -202,16 +202,7 @@ static int landing_sign(void *ctx, struct amp_landing *rec, struct amp_error *er
 
 static int walls_choose(struct landing *l, struct amp_error *err)
 {
-    const struct amp_confinement_args args = {.require = walls.require,
-                                              .best_effort = walls.best_effort,
-                                              .unconfined = walls.unconfined,
-                                              .demand = getenv("AMP_CONFINE"),
-                                              .policy = walls.policy,
-                                              .network = walls.network,
-                                              .read = walls.read.v,
-                                              .write = walls.write.v,
-                                              .n_read = walls.read.n,
-                                              .n_write = walls.write.n};
+    const struct amp_confinement_args args = AMP_CONFINEMENT_ARGS(walls);
     return amp_confinement_choose(&args, amp_note, &l->policy, &l->confine, err);
 }
 

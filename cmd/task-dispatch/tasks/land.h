@@ -1,4 +1,4 @@
-/* What the files of task-dispatch land share. */
+/* The files of task-dispatch land share these declarations. */
 #ifndef TASK_DISPATCH_LAND_H
 #define TASK_DISPATCH_LAND_H
 
@@ -20,7 +20,7 @@ struct landing {
     enum land_by by;
     struct amp_confine_policy policy; /* of the check */
     struct amp_confine_report confine;
-    /* Of the work that lands: */
+    /* These belong to the work that lands. */
     struct amp_task task; /* of the state; id "" or NULL with a bundle */
     struct amp_verified v;
     struct tasks_signature sig;

@@ -22,7 +22,7 @@ struct tasks_person {
 int tasks_person_open(struct tasks_person *p, struct amp_error *err);
 void tasks_person_close(struct tasks_person *p);
 
-/* What verbs need: the state directory, and the person who runs the verb, to which c->own points.
+/* Verbs need the state directory, and the person who runs them, to which c->own points.
  */
 enum {
     TASK_OPENS_PERSON = AMP_OPENS_OWN,

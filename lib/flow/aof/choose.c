@@ -204,8 +204,7 @@ static bool folder_changed(const struct amp_aof_data *a, struct timespec *was)
     return !same;
 }
 
-/* What the queue had: no task any more, the next one as it is now, or one whose priority has
- * changed. */
+/* The queue had no task any more, the next one as it is now, or one whose priority has changed. */
 enum taken { TAKEN_NONE, TAKEN_TASK, TAKEN_CHANGED };
 
 /* An enum taken, or -1. */

@@ -136,8 +136,8 @@ static int entry_see(void *ctx, const struct amp_store_entry *e, struct amp_erro
                : amp_buf_str(&f->lines, "\n", err);
 }
 
-/* Whether it is still the dispatch, or a question, that its task waits for: it was not cancelled,
- * nor sent again. */
+/* Tells whether the task still waits for this dispatch or question: it was neither cancelled nor
+ * sent again. */
 static int dispatch_counts(struct amp_coordinator *c, const struct amp_view *v, bool *counts,
                            struct amp_error *err)
 {

@@ -15,9 +15,10 @@
 #include "base/loop.h"
 #include "base/process/runner.h"
 
-#define GRACE_MS 2000
-#define SHOWN    320 /* bytes of the output's end in a sentence */
-#define NAME     "amp-land"
+#define GRACE_MS   2000
+#define SHOWN      320 /* bytes of the output's end in a sentence */
+#define NAME       "amp-land"
+#define READ_TURNS 16
 
 extern char **environ;
 
@@ -134,13 +135,15 @@ static int command_start(struct check *k, int out, struct amp_child *child, stru
     return amp_confine_start(&c, &spec, child, err);
 }
 
-/* Reads what is there; output behind the limit is dropped. */
+/* Reads some of the output, and drops it behind the limit. A command that writes without end does
+ * not keep the caller from its time limit. */
 static void output_read(struct check *k, int *fd)
 {
     char part[65536];
     ssize_t n;
 
-    while (*fd >= 0 && (n = read(*fd, part, sizeof part)) >= 0) {
+    for (int turns = 0; turns < READ_TURNS && *fd >= 0 && (n = read(*fd, part, sizeof part)) >= 0;
+         turns++) {
         size_t room = AMP_LAND_CHECK_OUTPUT - k->output.len;
         if (n == 0) {
             close(*fd);
