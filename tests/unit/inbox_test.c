@@ -295,6 +295,33 @@ static void letter_without_end(void)
     }
 }
 
+static int requeue_put(const struct amp_view *v, struct amp_span who)
+{
+    struct amp_inbox_options opt = {.actor = "route"};
+    enum amp_inbox_put did = AMP_INBOX_KNOWN;
+    if (amp_dead_requeue(store, v->id, 0, "person", 9500, &err) < 0 ||
+        amp_inbox_put(store, who, v, &opt, 9600, NULL, NULL, &did, &err) < 0)
+        printf("# %s: %s\n", err.code, err.what);
+    return (int)did;
+}
+
+/* A sweep and a reader look at the clock before they have the log: the log has the order. */
+static void failure_before_read(void)
+{
+    static const struct amp_span j = {"j", 1};
+    struct amp_view v = view_of("task_dispatch-T-2026-044-10", AMP_SPAN("{\"j\":1}"));
+    struct amp_dead_letter l = {.code = "timeout", .why = "w", .route = "", .failed_ms = 9000};
+    put(&v, j, (struct amp_span){"", 0});
+    offer(j, 1500);
+    amp_dead_from_view(&l, &v);
+    amp_dead_add(store, &l, "sweep", (struct amp_span){"", 0}, NULL, &err);
+    read_it(j, "task_dispatch-T-2026-044-10");
+    TAP_INT(requeue_put(&v, j), AMP_INBOX_KNOWN, "what failed before it was read stays read");
+    TAP_STR(offer(j, 9700), "", "and is not offered again");
+    amp_dead_add(store, &l, "sweep", (struct amp_span){"", 0}, NULL, &err);
+    TAP_INT(requeue_put(&v, j), AMP_INBOX_PLACED, "what failed after it is put again");
+}
+
 int main(void)
 {
     char dir[96];
@@ -311,6 +338,7 @@ int main(void)
     half_read_elsewhere();
     letters();
     letter_without_end();
+    failure_before_read();
     amp_store_close(store);
     amp_buf_release(&mem);
     amp_buf_release(&wake_mem);

@@ -173,8 +173,8 @@ static bool history_has_failure(const struct amp_dead_kept *l, int64_t since_ms)
 }
 
 int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t since_ms,
-                           struct amp_buf *mem, struct amp_span *route, uint64_t *rev,
-                           struct amp_error *err)
+                           uint64_t since_frame, struct amp_buf *mem, struct amp_span *route,
+                           uint64_t *rev, struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct amp_dead_kept l;
@@ -186,7 +186,7 @@ int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t
     if (amp_dead_read(rec.json, mem, &l, err) < 0)
         return -1;
     *route = amp_span_str(l.d.route);
-    return since_ms == 0 || history_has_failure(&l, since_ms);
+    return since_ms == 0 || (l.d.frame > since_frame && history_has_failure(&l, since_ms));
 }
 
 struct each {

@@ -30,10 +30,12 @@ int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since
                      struct amp_error *err);
 
 /* Finds a letter that a person requeued. 1: found, with its revision and the route that failed (in
- * mem); 0: there is none, or its only failures since since_ms (0: any) are full inboxes. */
+ * mem); 0: there is none, or none of its failures came after the time since_ms and the frame
+ * since_frame (0 and 0: any), or those that did are full inboxes. The frame decides the order of
+ * two processes that looked at the clock before they had the log. */
 int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t since_ms,
-                           struct amp_buf *mem, struct amp_span *route, uint64_t *rev,
-                           struct amp_error *err);
+                           uint64_t since_frame, struct amp_buf *mem, struct amp_span *route,
+                           uint64_t *rev, struct amp_error *err);
 
 /* The letters; with_requeued: also the requeued ones. Spans are valid during the call. fn returns
  * 0; 1 to stop; -1 with an error, which the function that called it returns. */

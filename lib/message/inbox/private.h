@@ -35,7 +35,7 @@ struct amp_inbox_delivery {
     uint8_t state;
     struct amp_span msg_id, line; /* line: of a message that the ledger does not have */
     struct amp_span code;
-    int64_t at_ms, expires_ms, lane, attempt, offered_ms, read_ms, requeue;
+    int64_t at_ms, expires_ms, lane, attempt, offered_ms, read_ms, read_frame, requeue;
     int64_t early; /* 1: it was made from its place; the put, with the answer, is to come */
 };
 /* ABSENT if there is none. */

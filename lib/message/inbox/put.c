@@ -168,15 +168,17 @@ static int place_take(struct amp_store *s, struct amp_span agent, struct placing
 /* ---- requeued by a person ---- */
 
 /* The revision of the dead letter that a person requeued to this recipient; 0: there is none, or it
- * is older than the delivery that ended. read_ms 0: the agent never had the message. */
+ * is older than the delivery, which ended. */
 static int letter_requeued(struct amp_store *s, struct amp_span agent, struct amp_span id,
-                           int64_t read_ms, int64_t *rev, struct amp_error *err)
+                           const struct amp_inbox_delivery *d, int64_t *rev, struct amp_error *err)
 {
+    bool read = d->state == AMP_INBOX_READ; /* otherwise the agent never had the message */
     struct amp_span route;
     AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     uint64_t at;
     *rev = 0;
-    int rc = amp_dead_find_requeued(s, id, read_ms, &mem, &route, &at, err);
+    int rc = amp_dead_find_requeued(s, id, read ? d->read_ms : 0,
+                                    read ? (uint64_t)d->read_frame : 0, &mem, &route, &at, err);
     if (rc <= 0)
         return rc;
     /* A letter of another inbox is requeued to that inbox. */
@@ -210,8 +212,7 @@ static int event_decide(struct amp_store *s, struct putting *p, struct amp_inbox
     int64_t rev = 0;
     step->event = AMP_INBOX_EV_PUT;
     if (amp_inbox_has_ended(&p->had) && p->v->id.n > 0 &&
-        letter_requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0,
-                        &rev, err) < 0)
+        letter_requeued(s, p->agent, p->v->id, &p->had, &rev, err) < 0)
         return -1;
     if (rev > 0 && rev != p->had.requeue) {
         step->event = AMP_INBOX_EV_REQUEUE;

@@ -136,6 +136,7 @@ static const struct amp_rec_field delivery_fields[] = {
     DELIVERY(INT, "attempt", attempt),
     DELIVERY(INT, "offered_ms", offered_ms),
     DELIVERY(INT, "read_ms", read_ms),
+    DELIVERY(INT, "read_frame", read_frame),
     DELIVERY(INT, "requeue", requeue),
     DELIVERY(INT, "early", early),
     DELIVERY(TEXT, "code", code),
@@ -217,8 +218,9 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         d.offered_ms = st->now_ms;
     } else if (r.to == AMP_INBOX_READ && d.state != AMP_INBOX_READ) {
         d.read_ms = st->now_ms;
+        d.read_frame = (int64_t)now->next;
     } else if (st->event == AMP_INBOX_EV_REQUEUE) {
-        d.attempt = d.offered_ms = d.read_ms = 0;
+        d.attempt = d.offered_ms = d.read_ms = d.read_frame = 0;
         d.at_ms = st->now_ms;
         d.requeue = st->requeue;
         d.code = (struct amp_span){"", 0};
