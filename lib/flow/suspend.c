@@ -1,6 +1,7 @@
 /* Suspends the task first, then each agent. If the process dies in between, the next one that reads
  * the escalation suspends the rest. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/work.h"
@@ -10,15 +11,21 @@
 #include "task/record.h"
 #include "task/task.h"
 
-static bool task_only;
+static const char *scope; /* NULL: amp.json has none */
 
 int amp_suspend_set_scope(void *arg, const char *text, struct amp_error *err)
 {
     (void)arg;
     if (strcmp(text, "task") != 0 && strcmp(text, "agents") != 0)
         return amp_fail(err, AMP_USAGE, bad_value, "\"%s\": expected agents or task", text);
-    task_only = strcmp(text, "task") == 0;
+    scope = strcmp(text, "task") == 0 ? "task" : "agents";
     return 0;
+}
+
+static bool is_task_only(void)
+{
+    const char *set = scope ? scope : getenv(AMP_SUSPENSION_ENV);
+    return set && strcmp(set, "task") == 0;
 }
 
 struct walk {
@@ -92,7 +99,7 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
     if (a->level == AMP_LEVEL_CRITICAL && amp_task_suspend(s, &t, err))
         return -1;
     /* Lifts suspensions that were made under the other setting. */
-    if (a->level == AMP_LEVEL_CRITICAL && task_only)
+    if (a->level == AMP_LEVEL_CRITICAL && is_task_only())
         return amp_flow_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
     if (amp_task_each_agent(s, a->task_id, on_claimant, &w, err) ||
         amp_agent_each(s, a->task_id, on_agent, &w, err))

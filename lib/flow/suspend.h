@@ -1,7 +1,8 @@
 /*
  * Suspensions by AMP/1.0 escalations. A critical escalation suspends its task and all agents of the
  * task, a warning the party that triggered it, an info nothing. A suspended agent takes no work of
- * any task; the setting suspension.scope limits a critical escalation to its task.
+ * any task; the setting suspension.scope limits a critical escalation to its task. If amp.json does
+ * not set it, the environment's AMP_SUSPENSION does: a loop sets it for its filters.
  */
 #ifndef AMP_FLOW_SUSPEND_H
 #define AMP_FLOW_SUSPEND_H
@@ -10,8 +11,10 @@
 
 #include "store/store.h"
 
-/* Sets suspension.scope of amp.json for the process: "agents" (the default) or "task". arg is
- * ignored. USAGE bad_value. */
+#define AMP_SUSPENSION_ENV "AMP_SUSPENSION" /* task, or another value for agents */
+
+/* Sets suspension.scope of amp.json for the process: "agents" (the default without
+ * AMP_SUSPENSION_ENV) or "task". arg is ignored. USAGE bad_value. */
 int amp_suspend_set_scope(void *arg, const char *text, struct amp_error *err);
 #define AMP_SUSPEND_SETTINGS                                                                       \
     {                                                                                              \

@@ -79,6 +79,7 @@ nothing_left() {
   task-dispatch loop -j 2 -J 2 -x ../executor -y ../reviewer --verdict-by-exit --print ../[1-4].md >../loop.sh
   grep -q 'task-dispatch run .*--jobs 2 ' ../loop.sh
   grep -q 'task-dispatch review .*--jobs 2 ' ../loop.sh
+  grep -qx 'export AMP_SUSPENSION=task' ../loop.sh
   NEED=2 run -0 bash ../loop.sh
   [ "$(states)" = "      4 done"$'\t'"2"$'\t'"approved" ]
   [ "$(most)" = 2 ]
@@ -184,4 +185,46 @@ A
   run -1 --separate-stderr task-dispatch run --state state -j 2 --in ../fifo -x ../executor
   [[ $stderr == *bad_sender* || $stderr == *unsigned* ]]
   [ ! -s ../at_work ]
+}
+
+@test "loop -j: a locked task is suspended alone and the others land; with suspension.scope: agents they wait" {
+  local loop scope id n=0
+  printf '#!/bin/sh\n[ ! -e bad ]\n' >../reviewer
+  # The other tasks are worked on when the first one is locked.
+  cat >../executor <<A
+#!/bin/sh
+case \$AMP_BRANCH in
+  *-bad) echo "line \$AMP_ATTEMPT" >>bad ;;
+  *) until jq -e '.state == "locked"' "\$(cat "$BATS_TEST_TMPDIR/first")"; do sleep 0.05; done; echo good >"good-\$AMP_TASK_ID" ;;
+esac
+A
+  state() { jq -r .state ".git/amp/tasks/$1.json"; }
+  landed() { [ "$(git ls-tree --name-only main | grep -c "^good-T-.*-00[$1]$")" = 2 ]; }
+  # The question has a channel, where nobody answers.
+  export AMP_CONFIG=$BATS_TEST_TMPDIR/amp.json
+  for scope in '' agents; do
+    tasks 3
+    sed -i "s|^Branch: .*|&$scope|" ../[1-3].md
+    sed -i "s|^Branch: .*|&-bad|" ../1.md
+    id=T-$(date -u +%Y)-00$((n + 1))
+    echo "$PWD/.git/amp/tasks/$id.json" >../first
+    jq -n --arg dir "$BATS_TEST_TMPDIR/people" --arg scope "$scope" '{hitl: {channels: {folder: $dir}}}
+      + if $scope == "" then {} else {suspension: {scope: $scope}} end' >../amp.json
+    env --default-signal=INT,TERM,HUP setsid task-dispatch loop -j 3 -x ../executor -y ../reviewer --verdict-by-exit \
+      --land ../[1-3].md </dev/null >../out 2>../err 3>&- &
+    loop=$!
+    if [ -z "$scope" ]; then
+      wait_until 30 landed 23
+      [ "$(grep -c 'suspends its agent' ../err)" = 0 ]
+    else
+      wait_until 30 grep -q "waits: task $id suspends agent reviewer until" ../err
+      run -1 landed 56
+    fi
+    [ "$(state "$id")" = locked ]
+    n=$((n + 3))
+    # The task's end lets everything go on.
+    task-dispatch cancel "$id"
+    wait "$loop"
+    landed "$((n - 1))$n"
+  done
 }

@@ -6,6 +6,7 @@
 #include "../verbs.h"
 #include "base/codes.h"
 #include "base/process/quote.h"
+#include "flow/suspend.h"
 #include "loop.h"
 
 /* Characters that make a text more than words. */
@@ -136,6 +137,7 @@ static int head_write(char *const *tasks, struct amp_buf *out, struct amp_error 
         variable_write("AMP_STATE", getenv("AMP_STATE"), out, err) < 0 ||
         variable_write("AMP_CONFIG", getenv("AMP_CONFIG"), out, err) < 0 ||
         variable_write("AMP_IDENTITY", getenv("AMP_IDENTITY"), out, err) < 0 ||
+        variable_write(AMP_SUSPENSION_ENV, getenv(AMP_SUSPENSION_ENV), out, err) < 0 ||
         amp_buf_str(out,
                     "fifos=$(mktemp -d)\n"
                     "trap 'rm -rf \"$fifos\"' EXIT\n"

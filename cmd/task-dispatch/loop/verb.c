@@ -21,6 +21,7 @@
 #include "flow/outbox.h"
 #include "flow/pool/pool.h"
 #include "flow/story/story.h"
+#include "flow/suspend.h"
 #include "loop.h"
 #include "protocol/amp/amp.h"
 #include "task/task.h"
@@ -226,8 +227,9 @@ static int settings_complete(struct amp_error *err)
         path_resolve(&settings.walls.policy, err) < 0 || path_resolve(&settings.answer, err) < 0 ||
         path_resolve(&settings.allowed_signers, err) < 0 || path_resolve(&task_config, err) < 0)
         return -1;
-    /* All filters read these. */
-    if (setenv("AMP_STATE", task_state, 1) != 0 ||
+    /* All filters read these. The agents of a loop have other tasks, so a locked one does not
+     * suspend them unless amp.json says so. */
+    if (setenv("AMP_STATE", task_state, 1) != 0 || setenv(AMP_SUSPENSION_ENV, "task", 0) != 0 ||
         (task_config && setenv("AMP_CONFIG", task_config, 1) != 0) ||
         (strcmp(task_identity.require, "local") != 0 &&
          setenv("AMP_IDENTITY", task_identity.require, 1) != 0))
