@@ -1,13 +1,8 @@
-/* bind, unbind, status, path. */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+/* bind, unbind. */
 
 #include <amp/base/clock.h>
 
-#include "base/codes.h"
 #include "bind.h"
-#include "worktree/person.h"
 
 const char *binding_path(const struct amp_binding *b)
 {
@@ -41,111 +36,86 @@ int binding_show(const struct amp_binding *b, struct amp_error *err)
     return opt.json ? print_binding(b, err) : print_row(b, err);
 }
 
-static const char *one_agent(int argc, char **argv)
+static int verb_bind(struct amp_command *c, struct amp_error *err)
 {
-    if (argc != 1)
-        amp_die_usage("exactly one AGENT is required");
-    return argv[0];
-}
-
-int verb_bind(int argc, char **argv)
-{
-    SESSION s = {0};
-    struct amp_error err, failed;
+    struct session *s = c->own;
+    struct amp_error late;
     struct amp_binding b = {0};
-    struct amp_bind_spec spec = {.agent = one_agent(argc, argv),
-                                 .repo = opt.repo,
-                                 .path = opt.path,
-                                 .branch = opt.branch,
-                                 .base = opt.base,
-                                 .retries = AMP_BINDING_RETRIES,
-                                 .role = opt.role,
-                                 .no_sparse = opt.no_sparse,
-                                 .push = opt.push,
-                                 .prepare = &opt.prepare,
-                                 .now_ms = amp_now_ms()};
-    if (amp_person_or_self(environ, spec.agent, "bind an agent", &err) ||
-        session_open(&s, true, &err))
-        return amp_complain(&err);
-    int rc = amp_bind(s.store, s.git, &spec, &b, &failed), status = 0;
-    amp_git_rest(s.git);
-    if (amp_store_sync(s.store, &err) < 0 || ((rc == 0 || b.rev) && binding_show(&b, &err)))
-        status = amp_complain(&err);
-    return rc ? amp_complain(&failed) : status;
+    const struct amp_bind_spec spec = {.agent = c->argv[0],
+                                       .repo = opt.repo,
+                                       .path = opt.path,
+                                       .branch = opt.branch,
+                                       .base = opt.base,
+                                       .retries = AMP_BINDING_RETRIES,
+                                       .role = opt.role,
+                                       .no_sparse = opt.no_sparse,
+                                       .push = opt.push,
+                                       .prepare = &opt.prepare,
+                                       .now_ms = amp_now_ms()};
+    int rc = amp_bind(s->store, s->git, &spec, &b, err);
+    amp_git_rest(s->git);
+    if (amp_store_sync(s->store, &late) == 0 &&
+        ((rc < 0 && !b.rev) || binding_show(&b, &late) == 0))
+        return rc;
+    if (rc < 0)
+        amp_complain(&late);
+    else
+        *err = late;
+    return -1;
 }
 
-int verb_unbind(int argc, char **argv)
+static int unbind_check(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
+    (void)c, (void)err;
+    if (opt.force && !opt.remove)
+        amp_die_usage("--force needs --remove");
+    return 0;
+}
+
+static int verb_unbind(struct amp_command *c, struct amp_error *err)
+{
+    const struct session *s = c->own;
     struct amp_binding b;
-    const struct amp_unbind_spec spec = {.agent = one_agent(argc, argv),
+    const struct amp_unbind_spec spec = {.agent = c->argv[0],
                                          .repo = opt.state ? NULL : opt.repo,
                                          .remove = opt.remove,
                                          .force = opt.force,
                                          .now_ms = amp_now_ms()};
-    if (opt.force && !opt.remove)
-        amp_die_usage("--force needs --remove");
-    if (amp_person_or_self(environ, spec.agent, "end a binding", &err) ||
-        session_open(&s, true, &err) || amp_unbind(s.store, s.git, &spec, &b, &err) ||
-        amp_store_sync(s.store, &err) || binding_show(&b, &err))
-        return amp_complain(&err);
-    return 0;
+    return amp_unbind(s->store, s->git, &spec, &b, err) < 0 || amp_store_sync(s->store, err) < 0
+               ? -1
+               : binding_show(&b, err);
 }
 
-static int warn_overdue(void *ctx, const struct amp_binding *b, struct amp_error *err)
-{
-    const int64_t *now_ms = ctx;
-    if (b->state == AMP_BINDING_BIND_FAILED && b->since_ms + AMP_BINDING_RECOVERY_MS <= *now_ms)
-        amp_warn("%s: in BIND_FAILED for more than %d s (%s): bind again, or unbind", b->agent,
-                 AMP_BINDING_RECOVERY_MS / 1000, amp_bind_reason_name(b->reason));
-    return 0;
-}
+static const struct amp_opt bind_opts[] = {
+    {'b', "branch", AMP_OPT_STRING, &opt.branch, "BRANCH",
+     .doc = "branch, created if missing (default: a detached worktree)"},
+    {0, "base", AMP_OPT_STRING, &opt.base, "REV",
+     .doc = "start of a new branch or detached worktree (default: HEAD)"},
+    {0, "path", AMP_OPT_DIR, &opt.path, "DIR",
+     .doc = "directory of the worktree (default: REPO.worktrees/AGENT)"},
+    {0, "role", AMP_OPT_STRING, &opt.role, "ROLE",
+     .doc = "the agent's role, for the guard's rules per role"},
+    {0, "push", AMP_OPT_FLAG, &opt.push, NULL,
+     .doc = "let git push from the worktree (default: the guard refuses)"},
+    {0, "no-sparse", AMP_OPT_FLAG, &opt.no_sparse, NULL,
+     .doc = "write all files, although the main worktree has a sparse checkout"},
+    AMP_OPT_PREPARE(opt.prepare),
+    AMP_OPT_CONFIG(opt.config),
+    AMP_OPT_END,
+};
 
-int session_look(struct session *s, struct amp_error *err)
-{
-    int64_t now_ms = amp_now_ms();
-    return session_open(s, true, err) || session_expire(s, err) ||
-           amp_binding_each(s->store, warn_overdue, &now_ms, err);
-}
+static const struct amp_opt unbind_opts[] = {
+    {0, "remove", AMP_OPT_FLAG, &opt.remove, NULL,
+     .doc = "also remove the worktree; its branch stays"},
+    {0, "force", AMP_OPT_FLAG, &opt.force, NULL, .doc = "also with uncommitted changes"},
+    AMP_OPT_END,
+};
 
-/* 1: not bound to any worktree. */
-int verb_status(int argc, char **argv)
-{
-    SESSION s = {0};
-    struct amp_error err;
-    struct amp_binding b;
-    const char *agent = one_agent(argc, argv);
-    if (session_look(&s, &err) || amp_binding_get(s.store, agent, &b, &err) < 0 ||
-        amp_store_sync(s.store, &err) < 0 || binding_show(&b, &err))
-        return amp_complain(&err);
-    return b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED ? AMP_NO : 0;
-}
-
-/* 1: not bound, or the files of the worktree are gone. */
-int verb_path(int argc, char **argv)
-{
-    SESSION s = {0};
-    struct amp_error err;
-    struct amp_binding b;
-    AMP_BUF struct amp_buf out = {.max = PATH_MAX + 1};
-    const char *agent = one_agent(argc, argv);
-    if (session_look(&s, &err) || amp_binding_get(s.store, agent, &b, &err) < 0 ||
-        amp_store_sync(s.store, &err) < 0)
-        return amp_complain(&err);
-    if (!amp_binding_is_bound(&b)) {
-        amp_fail(&err, AMP_NO, worktree_not_bound, "%s is not bound to a worktree", agent);
-        return amp_complain(&err);
-    }
-    const char *path = binding_path(&b);
-    if (access(path, F_OK) != 0) {
-        amp_fail(&err, AMP_NO, worktree_not_found,
-                 "the files of %s are gone; 'worktree-bind repair' makes them again", path);
-        return amp_complain(&err);
-    }
-    if (opt.json)
-        return print_binding(&b, &err) < 0 ? amp_complain(&err) : 0;
-    return amp_buf_fmt(&out, &err, "%s\n", path) < 0 || amp_out(amp_buf_span(&out), &err) < 0
-               ? amp_complain(&err)
-               : 0;
-}
+const struct amp_verb bind_verbs[] = {
+    {"bind", "AGENT", "bind an agent to a worktree", bind_opts, verb_bind, BIND_ONE_AGENT,
+     .opens = AMP_OPENS_MADE, .act = "bind an agent", .group = "Bindings", .who = AMP_WHO_SELF},
+    {"unbind", "AGENT", "end an agent's binding", unbind_opts, verb_unbind, BIND_ONE_AGENT,
+     .check = unbind_check, .opens = AMP_OPENS_MADE, .act = "end a binding", .values = "binding",
+     .who = AMP_WHO_SELF},
+    {0},
+};

@@ -2,9 +2,8 @@
 #ifndef WORKTREE_BIND_H
 #define WORKTREE_BIND_H
 
-#include "cli/cli.h"
 #include "cli/identity.h"
-#include "cli/rows.h"
+#include "cli/state.h"
 #include "worktree/switch.h"
 
 struct bind_options {
@@ -45,6 +44,18 @@ struct bind_options {
 };
 extern struct bind_options opt;
 
+/* Options of several verbs. */
+#define WORKTREES                                                                                  \
+    AMP_OPT_ROW(0, "worktrees", AMP_OPT_DIR, &opt.worktrees, "DIR",                                \
+                "directory of the worktrees that may be named")
+#define ALLOW_SWITCH                                                                               \
+    AMP_OPT_ROW(0, "allow-switch", AMP_OPT_LIST, &opt.switches, "AGENT=WORKTREE",                  \
+                "switch that needs no approval (* and ? match)", .config = "worktree.switches")
+#define SWITCH_TTL                                                                                 \
+    AMP_OPT_ROW(0, "switch-ttl", AMP_OPT_DURATION, &opt.switch_ms, "TIME",                         \
+                "how long a switch lasts if its request names no time (default: 15m)", .min = 1,   \
+                .max = AMP_BINDING_SWITCH_MAX_MS, .config = "worktree.switch_ttl")
+
 /* An open repository, worker and state. */
 struct session {
     struct amp_git *git;
@@ -54,13 +65,25 @@ struct session {
     struct amp_identities *ids;
     struct amp_intake *intake; /* reports a decision that is not an operator's */
 };
-int session_open(struct session *s, bool with_store, struct amp_error *err);
+/* Opens the repository only. */
+int session_open(struct session *s, struct amp_error *err);
 /* Before session_open: lets the worker start meanwhile. */
 int session_wake(struct session *s, struct amp_error *err);
 void session_close(struct session *s); /* also a session that is all zeros */
-#define SESSION __attribute__((cleanup(session_close))) struct session
-/* Opens a session for verbs that print bindings; warns about agents that stay in BIND_FAILED. */
-int session_look(struct session *s, struct amp_error *err);
+
+/* Verbs that open anything open a session, to which c->own points, with the state directory that
+ * they name (default: amp in the common git directory). */
+enum {
+    BIND_OPENS_GIT = AMP_OPENS_OWN,          /* the repository, for a verb without a state */
+    BIND_OPENS_EXPIRED = AMP_OPENS_OWN << 1, /* ends switches first whose time is over */
+    BIND_OPENS_WARNED = AMP_OPENS_OWN << 2,  /* warns about agents that stay in BIND_FAILED */
+    /* For verbs that print bindings. */
+    BIND_OPENS_LOOK = AMP_OPENS_MADE | BIND_OPENS_EXPIRED | BIND_OPENS_WARNED
+};
+int bind_open(struct amp_command *c, struct amp_error *err);
+void bind_close(struct amp_command *c);
+#define BIND_ONE_AGENT .least = 1, .most = 1, .usage = "exactly one AGENT is required"
+
 /* The worktree in which the agent works. */
 const char *binding_path(const struct amp_binding *b);
 /* Ends switches whose time is over, as amp-ack watch does. */
@@ -87,25 +110,9 @@ int print_question(const struct amp_binding *b, struct amp_error *err);
 /* Prints a line for people: the agent, its state, and the worktree or the failure. */
 int binding_show(const struct amp_binding *b, struct amp_error *err);
 
-int verb_filter(int argc, char **argv);
-int verb_switch(int argc, char **argv);
-int verb_approve(int argc, char **argv);
-int verb_reject(int argc, char **argv);
-int verb_revoke(int argc, char **argv);
-int verb_bind(int argc, char **argv);
-int verb_unbind(int argc, char **argv);
-int verb_status(int argc, char **argv);
-int verb_list(int argc, char **argv);
-int verb_path(int argc, char **argv);
-int verb_exec(int argc, char **argv);
 /* exec.c: where exec makes its private directories. */
 const char *scratch_parent(void);
 
-int verb_gc(int argc, char **argv);
-int verb_repair(int argc, char **argv);
-int verb_reserve(int argc, char **argv);
-int verb_release(int argc, char **argv);
-int verb_reservations(int argc, char **argv);
 struct amp_hooks;
 /* Tries each rule on a scratch clone and prints a record for each. Returns the number of rules that
  * do not hold, or -1. */
@@ -114,11 +121,5 @@ int hooks_prove(const struct amp_hooks *h, const char *program, struct amp_error
  * passes. */
 void prove_print(bool holds, const char *rule, const char *code, bool refused, bool passed,
                  const char *text, struct amp_error *err);
-int verb_agent_hook(int argc, char **argv);
-int verb_hooks_run(int argc, char **argv);
-int verb_hooks_install(int argc, char **argv);
-int verb_hooks_uninstall(int argc, char **argv);
-int verb_hooks_check(int argc, char **argv);
-int verb_hooks_override(int argc, char **argv);
 
 #endif

@@ -439,42 +439,61 @@ static int input_drain(struct session *s, struct amp_intake *in, struct amp_erro
     }
 }
 
-int verb_filter(int argc, char **argv)
+/* Answers messages until the end of the input, or a signal. */
+static int input_follow(struct session *s, struct amp_intake *in, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
-    struct amp_intake in;
-    (void)argv;
-    amp_signals_install();
-    if (session_open(&s, true, &err) || amp_intake_init(&in, s.store, amp_cli_name(), &err))
-        return amp_complain(&err);
-    in.say = amp_finding_print;
-    s.intake = &in;
-    const struct amp_identity_tool tool = {.state = amp_store_dir(s.store), .config = opt.config};
-    if (amp_identity_cli_open(&opt.identity, &tool, &s.ids, &err) < 0) {
-        amp_intake_release(&in);
-        return amp_complain(&err);
+    for (;;) {
+        struct pollfd fd;
+        struct amp_loop turn = amp_loop_turn(&fd, 1, &amp_stop, NULL);
+        if (amp_identities_refresh(s->ids, err) < 0 || input_drain(s, in, err) < 0 ||
+            amp_out_flush(err) < 0)
+            return -1;
+        if (amp_stop)
+            return AMP_INTERRUPTED;
+        if (in->lines.eof)
+            return 0;
+        amp_loop_add(&turn, STDIN_FILENO, POLLIN);
+        int ended = amp_loop_wait(&turn, err);
+        if (ended < 0 ||
+            (ended == AMP_LOOP_READY && amp_lines_fill(&in->lines, STDIN_FILENO, err) < 0))
+            return -1;
     }
-    amp_note_terminal(NULL);
-    int status = 0;
-    while (status == 0) {
-        if (amp_identities_refresh(s.ids, &err) < 0 || input_drain(&s, &in, &err) ||
-            amp_out_flush(&err) < 0) {
-            status = amp_complain(&err);
-        } else if (amp_stop) {
-            status = AMP_INTERRUPTED;
-        } else if (in.lines.eof) {
-            break;
-        } else {
-            struct pollfd fd;
-            struct amp_loop turn = amp_loop_turn(&fd, 1, &amp_stop, NULL);
-            amp_loop_add(&turn, STDIN_FILENO, POLLIN);
-            int ended = amp_loop_wait(&turn, &err);
-            if (ended < 0 ||
-                (ended == AMP_LOOP_READY && amp_lines_fill(&in.lines, STDIN_FILENO, &err) < 0))
-                status = amp_complain(&err);
-        }
+}
+
+static int verb_filter(struct amp_command *c, struct amp_error *err)
+{
+    struct session *s = c->own;
+    struct amp_intake in;
+    const struct amp_identity_tool tool = {.state = c->state, .config = opt.config};
+    if (amp_intake_init(&in, s->store, amp_cli_name(), err) < 0)
+        return -1;
+    in.say = amp_finding_print;
+    s->intake = &in;
+    int rc = amp_identity_cli_open(&opt.identity, &tool, &s->ids, err);
+    if (rc == 0) {
+        amp_note_terminal(NULL);
+        rc = input_follow(s, &in, err);
     }
     amp_intake_release(&in);
-    return status;
+    return rc;
 }
+
+static const struct amp_opt filter_opts[] = {
+    {0, "repo-id", AMP_OPT_LIST, &opt.repos, "ID=DIR",
+     .doc = "repository for the repo_id of a message"},
+    WORKTREES,
+    ALLOW_SWITCH,
+    {0, "approver", AMP_OPT_LIST, &opt.approvers, "NAME",
+     .doc = "producer whose SWITCH_APPROVE counts", .config = "worktree.approvers"},
+    SWITCH_TTL,
+    AMP_OPT_PREPARE(opt.prepare),
+    AMP_OPT_IDENTITIES(opt.identity),
+    AMP_OPT_CONFIG(opt.config),
+    AMP_OPT_END,
+};
+
+const struct amp_verb control_verbs[] = {
+    {NULL, "", "WORKTREE_CONTROL messages on stdin, binding states on stdout", filter_opts,
+     verb_filter, .opens = AMP_OPENS_MADE, .signals = true, .who = AMP_WHO_SELF},
+    {0},
+};

@@ -26,10 +26,7 @@
 #include "base/process/process.h"
 #include "bind.h"
 #include "flow/confinement.h"
-#include "flow/facts.h"
-#include "flow/keep.h"
 #include "flow/pause/watch.h"
-#include "message/history/find.h"
 #include "worktree/git/quarantine.h"
 #include "json/text.h"
 
@@ -67,7 +64,6 @@ static void execution_release(struct execution *x)
     struct amp_error err;
     amp_gate_end(&x->gate);
     amp_pause_watch_close(&x->pauses);
-    amp_store_close(x->store);
     amp_confine_policy_release(&x->policy);
     free(x->env);
     amp_git_quarantine_release(&x->quarantine);
@@ -198,7 +194,7 @@ static int git_make(struct execution *x, const struct session *s, const char *tm
 static int repository_use(struct execution *x, struct session *s, const char *tmp,
                           struct amp_error *err)
 {
-    if (session_open(s, false, err) < 0) {
+    if (session_open(s, err) < 0) {
         if (!x->state[0])
             return -1;
     } else {
@@ -217,19 +213,11 @@ static int repository_use(struct execution *x, struct session *s, const char *tm
 }
 
 /* One record in the state's error log: the command's start, with what is enforced. */
-static int start_log(const struct execution *x, const char *command, struct amp_error *err)
+static int start_log(const struct execution *x, struct amp_command *c, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     AMP_BUF struct amp_buf record = {0};
-    struct amp_store *s = NULL;
     struct amp_jw w;
-    const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
-                                              .facts = &amp_flow_facts,
-                                              .keep = amp_flow_keep,
-                                              .names = amp_history_names,
-                                              .actor = amp_cli_name()};
-    if (!x->state[0])
-        return 0;
     amp_buf_init(&text, 8192);
     amp_buf_init(&record, 64 << 10);
     amp_jw_init(&w, &text);
@@ -238,7 +226,7 @@ static int start_log(const struct execution *x, const char *command, struct amp_
         return -1;
     AMP_BUF struct amp_buf message = {0};
     amp_buf_init(&message, 32 << 10);
-    if (amp_buf_fmt(&message, err, "%.200s starts in %.400s: ", command, x->worktree) < 0 ||
+    if (amp_buf_fmt(&message, err, "%.200s starts in %.400s: ", c->argv[0], x->worktree) < 0 ||
         amp_buf_add(&message, text.data, text.len, err) < 0)
         return -1;
     const struct amp_finding f = {.severity = AMP_SEV_WARNING,
@@ -252,11 +240,10 @@ static int start_log(const struct execution *x, const char *command, struct amp_
                                   .found = "",
                                   .expected = ""};
     const struct amp_line_place at = {.tool = amp_cli_name(), .line = 1, .now_ms = amp_now_ms()};
-    if (amp_finding_record(&f, &at, &record, err) < 0 ||
-        amp_store_open(x->state, &options, &s, err) < 0)
+    if (amp_finding_record(&f, &at, &record, err) < 0 || amp_state_open(c, err) < 0)
         return -1;
-    int rc = amp_store_error_log(s, amp_buf_span(&record), err);
-    amp_store_close(s);
+    int rc = amp_store_error_log(c->store, amp_buf_span(&record), err);
+    amp_state_close(c);
     return rc;
 }
 
@@ -329,16 +316,6 @@ static int suspension_look(struct execution *x, struct amp_error *err)
 
 static int suspension_check(struct execution *x, struct amp_error *err)
 {
-    const struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
-                                              .facts = &amp_flow_facts,
-                                              .keep = amp_flow_keep,
-                                              .names = amp_history_names,
-                                              .read_only = true,
-                                              .actor = amp_cli_name()};
-    if (!x->state[0])
-        return 0;
-    if (amp_store_open(x->state, &options, &x->store, err) < 0)
-        return -1;
     amp_pause_watch_open(&x->pauses, x->store);
     return amp_binding_holder(x->store, x->worktree, "", false, x->agent, err) < 0 ||
                    suspension_look(x, err)
@@ -346,7 +323,23 @@ static int suspension_check(struct execution *x, struct amp_error *err)
                : 0;
 }
 
-static int execution_prepare(struct execution *x, const char *command, struct amp_error *err)
+/* Logs the start in the state directory, which is then open for the pauses of people. */
+static int state_use(struct execution *x, struct amp_command *c, struct amp_error *err)
+{
+    if (!x->state[0])
+        return 0;
+    c->state = x->state;
+    c->opens = AMP_OPENS_MADE;
+    if (start_log(x, c, err) < 0)
+        return -1;
+    c->opens = AMP_OPENS_READ;
+    if (amp_state_open(c, err) < 0)
+        return -1;
+    x->store = c->store;
+    return suspension_check(x, err);
+}
+
+static int execution_prepare(struct execution *x, struct amp_command *c, struct amp_error *err)
 {
     struct policy_place policy, access;
     AMP_BUF struct amp_buf text = {0};
@@ -360,7 +353,7 @@ static int execution_prepare(struct execution *x, const char *command, struct am
         access_read(&text, err) < 0)
         return -1;
     const struct amp_span given = {opt.access ? text.len ? text.data : "" : NULL, text.len};
-    SESSION s = {0};
+    AMP_CLEANUP(session_close) struct session s = {0};
     if (session_wake(&s, err) < 0 || confinement_choose(x, given, err) < 0 ||
         worktree_find(x, err) < 0 || policy_place_check(x, &policy, opt.walls.policy, err) < 0 ||
         policy_place_check(x, &access, opt.access, err) < 0 || repository_use(x, &s, tmp, err) < 0)
@@ -373,9 +366,7 @@ static int execution_prepare(struct execution *x, const char *command, struct am
     if (!x->report.means.namespaces &&
         (x->scratch_lock = amp_confine_scratch_make(tmp, x->scratch, sizeof x->scratch, err)) < 0)
         return -1;
-    return environment_make(x, err) < 0 || gate_make(x, err) < 0 || start_log(x, command, err) < 0
-               ? -1
-               : suspension_check(x, err);
+    return environment_make(x, err) < 0 || gate_make(x, err) < 0 ? -1 : state_use(x, c, err);
 }
 
 static int command_start(struct execution *x, char **argv, struct amp_child *child,
@@ -466,12 +457,12 @@ static int command_supervise(struct execution *x, struct amp_child *child, int s
     }
 }
 
-static int command_run(struct execution *x, char **argv, struct amp_child_end *end,
+static int command_run(struct execution *x, struct amp_command *c, struct amp_child_end *end,
                        struct amp_error *err)
 {
     struct amp_child child;
     sigset_t set;
-    if (execution_prepare(x, argv[0], err) < 0)
+    if (execution_prepare(x, c, err) < 0)
         return -1;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
@@ -483,31 +474,47 @@ static int command_run(struct execution *x, char **argv, struct amp_child_end *e
     /* At the level full the namespace ends with the command; at the others, what it left is killed
      * here. Its tree is not marked as ours (owns_tree): that would open its scope of signals. */
     amp_orphans_adopt();
-    if (command_start(x, argv, &child, err) < 0)
+    if (command_start(x, c->argv, &child, err) < 0)
         return -1;
     int rc = command_supervise(x, &child, signals, end, err);
     amp_orphans_end();
     return rc;
 }
 
-int verb_exec(int argc, char **argv)
+static int exec_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_child_end end = {0};
-    struct amp_error err;
-    int rc;
-    if (argc == 0)
-        amp_die_usage("no COMMAND given");
+    (void)c, (void)err;
     if (opt.walls.require && opt.walls.best_effort)
         amp_die_usage("--require and --best-effort exclude each other");
+    return 0;
+}
+
+static int verb_exec(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_child_end end = {0};
+    int rc;
     {
         EXECUTION x = {.gate = AMP_GATE_NONE, .scratch_lock = -1, .git_lock = -1};
-        rc = command_run(&x, argv, &end, &err);
+        rc = command_run(&x, c, &end, err);
     }
-    if (rc < 0) {
-        int status = amp_complain(&err);
-        return amp_code_is(err.code, command_not_found) ? 127
-               : amp_code_is(err.code, not_executable)  ? 126
-                                                        : status;
-    }
-    return end.signaled ? amp_process_end_by(end.signal) : end.exit_code;
+    if (rc == 0)
+        return end.signaled ? amp_process_end_by(end.signal) : end.exit_code;
+    bool missing = amp_code_is(err->code, command_not_found);
+    if (!missing && !amp_code_is(err->code, not_executable))
+        return -1;
+    amp_complain(err);
+    return missing ? 127 : 126;
 }
+
+static const struct amp_opt exec_opts[] = {
+    AMP_OPT_CONFINE(opt.walls),
+    {0, "access", AMP_OPT_PATH, &opt.access, "FILE",
+     .doc = "allow at most the effective access of the AOP task in FILE (-: standard input)"},
+    AMP_OPT_END,
+};
+
+const struct amp_verb exec_verbs[] = {
+    {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec,
+     .check = exec_check, .least = 1, .usage = "no COMMAND given", .group = "Agents"},
+    {0},
+};

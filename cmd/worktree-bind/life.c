@@ -14,7 +14,6 @@
 #include "cli/config.h"
 #include "flow/work/left/unfinished.h"
 #include "worktree/gc.h"
-#include "worktree/person.h"
 
 static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_error *err)
 {
@@ -74,19 +73,23 @@ static void path_print(void *ctx, const char *path)
         amp_out(amp_buf_span(&out), err);
 }
 
-int verb_gc(int argc, char **argv)
+static int gc_check(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
+    (void)err;
+    if (opt.apply)
+        c->act = "remove worktrees";
+    return 0;
+}
+
+static int verb_gc(struct amp_command *c, struct amp_error *err)
+{
+    const struct session *s = c->own;
     uint32_t failed = 0;
     const struct amp_gc_spec spec = {
         .repo = opt.repo, .into = opt.into, .apply = opt.apply, .now_ms = amp_now_ms()};
-    (void)argc;
-    (void)argv;
-    if ((opt.apply && amp_person_only(environ, "remove worktrees", &err)) ||
-        session_open(&s, true, &err) || session_expire(&s, &err) || amp_store_sync(s.store, &err) ||
-        amp_worktree_gc(s.store, s.git, &spec, report_print, NULL, &failed, &err))
-        return amp_complain(&err);
+    if (amp_store_sync(s->store, err) < 0 ||
+        amp_worktree_gc(s->store, s->git, &spec, report_print, NULL, &failed, err) < 0)
+        return -1;
     int left = opt.apply ? amp_confine_scratch_sweep(scratch_parent()) : 0;
     if (left)
         amp_note("%s: removed %d %s of killed commands", scratch_parent(), left,
@@ -153,18 +156,35 @@ static int attempts_repair(struct session *s, struct repair *r, struct amp_error
     return 0;
 }
 
-int verb_repair(int argc, char **argv)
+static int verb_repair(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct repair r = {.s = &s};
-    struct amp_error err;
-    (void)argc;
-    (void)argv;
-    if (amp_person_only(environ, "repair worktrees", &err) || session_open(&s, true, &err) ||
-        session_expire(&s, &err) ||
-        amp_git_worktree_repair(s.git, opt.repo, path_print, &err, &err) ||
-        amp_binding_each(s.store, binding_repair, &r, &err) || attempts_repair(&s, &r, &err) ||
-        amp_store_sync(s.store, &err))
-        return amp_complain(&err);
+    struct session *s = c->own;
+    struct repair r = {.s = s};
+    if (amp_git_worktree_repair(s->git, opt.repo, path_print, err, err) < 0 ||
+        amp_binding_each(s->store, binding_repair, &r, err) < 0 ||
+        attempts_repair(s, &r, err) < 0 || amp_store_sync(s->store, err) < 0)
+        return -1;
     return r.failed ? AMP_NO : 0;
 }
+
+static const struct amp_opt repair_opts[] = {
+    AMP_OPT_PREPARE(opt.prepare),
+    AMP_OPT_CONFIG(opt.config),
+    AMP_OPT_END,
+};
+static const struct amp_opt gc_opts[] = {
+    {0, "apply", AMP_OPT_FLAG, &opt.apply, NULL, .doc = "remove; default: only report"},
+    {0, "into", AMP_OPT_STRING, &opt.into, "REV",
+     .doc = "revision that must have the commits (default: a protected branch)"},
+    AMP_OPT_END,
+};
+
+const struct amp_verb life_verbs[] = {
+    {"gc", "", "report or remove worktrees that are not needed any more", gc_opts, verb_gc,
+     .check = gc_check, .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .group = "Worktrees",
+     .who = AMP_WHO_WITH("--apply")},
+    {"repair", "", "remove half-made worktrees, and make missing ones again", repair_opts,
+     verb_repair, .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .act = "repair worktrees",
+     .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -1,4 +1,4 @@
-/* worktree-bind list: the bindings, with what git and the tasks say about their worktrees. */
+/* list, status, path. The list also says what git and the tasks know about the worktrees. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "bind.h"
 #include "cli/table.h"
@@ -193,19 +194,53 @@ static int rows_print(const struct rows *r, struct amp_error *err)
     return 0;
 }
 
-int verb_list(int argc, char **argv)
+static int verb_list(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
+    const struct session *s = c->own;
     __attribute__((cleanup(rows_release))) struct rows r = {0};
     const struct amp_brief_filter open = {0};
-    (void)argc;
-    (void)argv;
-    if (session_look(&s, &err) || amp_store_sync(s.store, &err) ||
-        amp_binding_each(s.store, row_add, &r, &err) ||
-        (r.n > 0 && (amp_git_worktree_facts(s.git, opt.repo, tree_note, &r, &err) < 0 ||
-                     amp_brief_each(s.store, &open, task_note, &r, &err) < 0)) ||
-        rows_print(&r, &err) < 0)
-        return amp_complain(&err);
-    return 0;
+    if (amp_store_sync(s->store, err) < 0 || amp_binding_each(s->store, row_add, &r, err) < 0 ||
+        (r.n > 0 && (amp_git_worktree_facts(s->git, opt.repo, tree_note, &r, err) < 0 ||
+                     amp_brief_each(s->store, &open, task_note, &r, err) < 0)))
+        return -1;
+    return rows_print(&r, err);
 }
+
+/* 1: not bound to any worktree. */
+static int verb_status(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_binding b;
+    if (amp_binding_get(c->store, c->argv[0], &b, err) < 0 || amp_store_sync(c->store, err) < 0 ||
+        binding_show(&b, err) < 0)
+        return -1;
+    return b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED ? AMP_NO : 0;
+}
+
+/* 1: not bound, or the files of the worktree are gone. */
+static int verb_path(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_binding b;
+    AMP_BUF struct amp_buf out = {.max = PATH_MAX + 1};
+    if (amp_binding_get(c->store, c->argv[0], &b, err) < 0 || amp_store_sync(c->store, err) < 0)
+        return -1;
+    if (!amp_binding_is_bound(&b))
+        return amp_fail(err, AMP_NO, worktree_not_bound, "%s is not bound to a worktree",
+                        c->argv[0]);
+    const char *path = binding_path(&b);
+    if (access(path, F_OK) != 0)
+        return amp_fail(err, AMP_NO, worktree_not_found,
+                        "the files of %s are gone; 'worktree-bind repair' makes them again", path);
+    if (opt.json)
+        return print_binding(&b, err);
+    return amp_buf_fmt(&out, err, "%s\n", path) < 0 ? -1 : amp_out(amp_buf_span(&out), err);
+}
+
+const struct amp_verb list_verbs[] = {
+    {"list", "", "print all bindings, with their changes, commits and tasks", NULL, verb_list,
+     .opens = BIND_OPENS_LOOK},
+    {"status", "AGENT", "print an agent's binding", NULL, verb_status, BIND_ONE_AGENT,
+     .opens = BIND_OPENS_LOOK, .values = "binding"},
+    {"path", "AGENT", "print the directory of an agent's worktree", NULL, verb_path, BIND_ONE_AGENT,
+     .opens = BIND_OPENS_LOOK, .values = "binding"},
+    {0},
+};

@@ -11,14 +11,19 @@
 #include "bind.h"
 #include "worktree/person.h"
 
-/* The holder: the agent that calls, or the person's login; --holder names another one. */
-static void holder_find(struct amp_reserve_spec *spec, char name[128])
+static struct amp_reserve_spec spec;
+
+/* Refuses agents that are not the holder: the agent that calls, or the person's login; --holder
+ * names another one. */
+static int holder_check(const char *act, struct amp_error *err)
 {
+    static char name[128];
     struct amp_agent_caller caller;
     bool agent = amp_agent_calls(environ, &caller);
-    snprintf(name, 128, "%s", agent ? caller.name : amp_cli_login("unknown"));
-    spec->person = !agent && !opt.holder;
-    spec->holder = opt.holder ? opt.holder : name;
+    snprintf(name, sizeof name, "%s", agent ? caller.name : amp_cli_login("unknown"));
+    spec.person = !agent && !opt.holder;
+    spec.holder = opt.holder ? opt.holder : name;
+    return amp_person_or_self(environ, spec.holder, act, err);
 }
 
 static int reservation_print(void *ctx, const struct amp_reservation *r, int64_t since_ms,
@@ -58,48 +63,68 @@ static int session_publish(struct session *s, struct amp_error *err)
                : 0;
 }
 
-int verb_reserve(int argc, char **argv)
+static int reserve_check(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
-    char name[128];
-    struct amp_reserve_spec spec = {
-        .task = opt.task, .patterns = (const char *const *)argv, .n = argc, .now_ms = amp_now_ms()};
-    if (argc == 0)
-        amp_die_usage("at least one GLOB is required");
-    holder_find(&spec, name);
-    if (amp_person_or_self(environ, spec.holder, "reserve paths for it", &err) ||
-        session_open(&s, true, &err) || amp_reserve(s.store, &spec, &err) ||
-        session_publish(&s, &err))
-        return amp_complain(&err);
-    return 0;
+    (void)c;
+    return holder_check("reserve paths for it", err);
 }
 
-int verb_release(int argc, char **argv)
+static int verb_reserve(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
-    char name[128];
-    uint32_t n = 0;
-    struct amp_reserve_spec spec = {.patterns = (const char *const *)argv, .n = argc};
-    if ((argc == 0) != opt.all)
+    spec.task = opt.task;
+    spec.patterns = (const char *const *)c->argv;
+    spec.n = c->argc;
+    spec.now_ms = amp_now_ms();
+    return amp_reserve(c->store, &spec, err) < 0 ? -1 : session_publish(c->own, err);
+}
+
+static int release_check(struct amp_command *c, struct amp_error *err)
+{
+    if ((c->argc == 0) != opt.all)
         amp_die_usage("either GLOB... or --all is required");
-    holder_find(&spec, name);
-    if (amp_person_or_self(environ, spec.holder, "release its paths", &err) ||
-        session_open(&s, true, &err) || amp_reserve_release(s.store, &spec, &n, &err) ||
-        session_publish(&s, &err))
-        return amp_complain(&err);
-    return n > 0 || argc == 0 ? 0 : AMP_NO;
+    return holder_check("release its paths", err);
 }
 
-int verb_reservations(int argc, char **argv)
+static int verb_release(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
-    (void)argc;
-    (void)argv;
-    if (session_open(&s, true, &err) || session_publish(&s, &err) ||
-        amp_reserve_each(s.store, reservation_print, NULL, &err))
-        return amp_complain(&err);
-    return 0;
+    uint32_t n = 0;
+    spec.patterns = (const char *const *)c->argv;
+    spec.n = c->argc;
+    if (amp_reserve_release(c->store, &spec, &n, err) < 0 || session_publish(c->own, err) < 0)
+        return -1;
+    return n > 0 || c->argc == 0 ? 0 : AMP_NO;
 }
+
+static int verb_reservations(struct amp_command *c, struct amp_error *err)
+{
+    return session_publish(c->own, err) < 0
+               ? -1
+               : amp_reserve_each(c->store, reservation_print, NULL, err);
+}
+
+#define HOLDER                                                                                     \
+    AMP_OPT_ROW(0, "holder", AMP_OPT_STRING, &opt.holder, "AGENT",                                 \
+                "holder (default: the agent that calls, or your login)")
+
+static const struct amp_opt reserve_opts[] = {
+    HOLDER,
+    {0, "task", AMP_OPT_STRING, &opt.task, "TASK", .doc = "task that the paths are reserved for",
+     .values = "task"},
+    AMP_OPT_END,
+};
+static const struct amp_opt release_opts[] = {
+    HOLDER,
+    {0, "all", AMP_OPT_FLAG, &opt.all, NULL, .doc = "all reservations of the holder"},
+    AMP_OPT_END,
+};
+
+const struct amp_verb reserve_verbs[] = {
+    {"reserve", "GLOB...", "reserve paths for an agent or yourself", reserve_opts, verb_reserve,
+     .least = 1, .usage = "at least one GLOB is required", .check = reserve_check,
+     .opens = AMP_OPENS_MADE, .group = "Reservations", .who = AMP_WHO_SELF},
+    {"release", "[GLOB...]", "release reserved paths", release_opts, verb_release,
+     .check = release_check, .opens = AMP_OPENS_MADE, .who = AMP_WHO_SELF},
+    {"reservations", "", "print the reservations", NULL, verb_reservations,
+     .opens = AMP_OPENS_MADE},
+    {0},
+};

@@ -6,10 +6,6 @@
 #include "bind.h"
 #include "cli/time.h"
 #include "flow/bindings.h"
-#include "flow/facts.h"
-#include "flow/identity/head.h"
-#include "flow/keep.h"
-#include "message/history/find.h"
 
 /* The default state directory, which the hooks use, too. */
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)
@@ -32,35 +28,61 @@ int session_wake(struct session *s, struct amp_error *err)
     return 0;
 }
 
-int session_open(struct session *s, bool with_store, struct amp_error *err)
+int session_open(struct session *s, struct amp_error *err)
 {
-    char dir[PATH_MAX];
-    struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
-                                        .facts = &amp_flow_facts,
-                                        .keep = amp_flow_keep,
-                                        .names = amp_history_names,
-                                        .sign_head = amp_head_sign,
-                                        .actor = amp_cli_name()};
-    if (git_open(s, err) < 0)
-        return -1;
-    if (amp_git_info(s->git, opt.repo, &s->info, err) < 0 ||
-        (with_store && !opt.state && (state_dir(s, dir, err) || amp_cli_state(dir, err))) ||
-        (with_store && amp_store_open(opt.state ? opt.state : dir, &options, &s->store, err)))
-        return -1;
-    return 0;
+    return git_open(s, err) < 0 ? -1 : amp_git_info(s->git, opt.repo, &s->info, err);
 }
 
 void session_close(struct session *s)
 {
     amp_identities_close(s->ids);
-    if (s->store)
-        amp_store_close(s->store);
     amp_git_close(s->git);
 }
 
 int session_expire(struct session *s, struct amp_error *err)
 {
     return amp_binding_expire(s->store, amp_now_ms(), NULL, NULL, NULL, NULL, err);
+}
+
+static int warn_overdue(void *ctx, const struct amp_binding *b, struct amp_error *err)
+{
+    const int64_t *now_ms = ctx;
+    if (b->state == AMP_BINDING_BIND_FAILED && b->since_ms + AMP_BINDING_RECOVERY_MS <= *now_ms)
+        amp_warn("%s: in BIND_FAILED for more than %d s (%s): bind again, or unbind", b->agent,
+                 AMP_BINDING_RECOVERY_MS / 1000, amp_bind_reason_name(b->reason));
+    return 0;
+}
+
+int bind_open(struct amp_command *c, struct amp_error *err)
+{
+    static struct session session;
+    static char dir[PATH_MAX];
+    struct session *s = &session;
+    int64_t now_ms = amp_now_ms();
+    if (!c->opens)
+        return 0;
+    c->own = s;
+    if (session_open(s, err) < 0)
+        return -1;
+    if (c->opens & AMP_OPENS_STATE && !c->state) {
+        if (state_dir(s, dir, err) < 0 || amp_cli_state(dir, err) < 0)
+            return -1;
+        c->state = dir;
+    }
+    if (amp_state_open(c, err) < 0)
+        return -1;
+    s->store = c->store;
+    if (c->opens & BIND_OPENS_EXPIRED && session_expire(s, err) < 0)
+        return -1;
+    return c->opens & BIND_OPENS_WARNED ? amp_binding_each(s->store, warn_overdue, &now_ms, err)
+                                        : 0;
+}
+
+void bind_close(struct amp_command *c)
+{
+    if (c->own)
+        session_close(c->own);
+    amp_state_close(c);
 }
 
 static void text_put(struct amp_jw *w, const char *key, const char *value)

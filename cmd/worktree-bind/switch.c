@@ -77,72 +77,90 @@ static struct amp_switch_spec spec_of(const char *agent)
                                     .now_ms = amp_now_ms()};
 }
 
-int verb_switch(int argc, char **argv)
+static int verb_switch(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
+    struct session *s = c->own;
     struct amp_binding b;
-    if (argc != 2)
-        amp_die_usage("exactly one AGENT and one WORKTREE are required");
-    struct amp_switch_spec spec = spec_of(argv[0]);
-    spec.target = argv[1];
-    if (amp_person_or_self(environ, argv[0], "request its switch", &err) ||
-        session_open(&s, true, &err) || session_expire(&s, &err) ||
-        switch_request(&s, &spec, &b, &err) || amp_store_sync(s.store, &err))
-        return amp_complain(&err);
+    struct amp_switch_spec spec = spec_of(c->argv[0]);
+    spec.target = c->argv[1];
+    if (switch_request(s, &spec, &b, err) < 0 || amp_store_sync(s->store, err) < 0)
+        return -1;
     bool pending = b.state == AMP_BINDING_SWITCH_PENDING;
     if (pending)
         amp_note("%s: %s: worktree-bind approve %s allows it%s", b.agent,
                  amp_binding_fsm.states[b.state].name, b.agent,
                  opt.print ? ", or pass the question to hitl-prompt and its answer to worktree-bind"
                            : "; with --print the question goes to hitl-prompt");
-    return (pending && opt.print ? print_question(&b, &err) : binding_show(&b, &err))
-               ? amp_complain(&err)
-               : 0;
+    return pending && opt.print ? print_question(&b, err) : binding_show(&b, err);
 }
 
-static const char *one_agent(int argc, char **argv)
+static int verb_approve(struct amp_command *c, struct amp_error *err)
 {
-    if (argc != 1)
-        amp_die_usage("exactly one AGENT is required");
-    return argv[0];
-}
-
-int verb_approve(int argc, char **argv)
-{
-    SESSION s = {0};
-    struct amp_error err;
+    const struct session *s = c->own;
     struct amp_binding b;
-    struct amp_switch_spec spec = spec_of(one_agent(argc, argv));
-    if (amp_person_only(environ, "approve a switch", &err) || session_open(&s, true, &err) ||
-        session_expire(&s, &err) || amp_binding_get(s.store, spec.agent, &b, &err))
-        return amp_complain(&err);
+    struct amp_switch_spec spec = spec_of(c->argv[0]);
+    if (amp_binding_get(s->store, spec.agent, &b, err) < 0)
+        return -1;
     spec.ttl_ms = b.ttl_ms > opt.most_ms ? opt.most_ms : 0;
-    if (amp_switch_approve(s.store, s.git, &spec, &b, &err) || amp_store_sync(s.store, &err) ||
-        binding_show(&b, &err))
-        return amp_complain(&err);
-    return 0;
+    return amp_switch_approve(s->store, s->git, &spec, &b, err) < 0 ||
+                   amp_store_sync(s->store, err) < 0
+               ? -1
+               : binding_show(&b, err);
 }
 
-static int switch_stop(const char *agent, uint8_t event, const char *act)
+static int switch_stop(struct amp_command *c, uint8_t event, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
+    const struct session *s = c->own;
     struct amp_binding b;
-    const struct amp_switch_spec spec = spec_of(agent);
-    if (amp_person_or_self(environ, agent, act, &err) || session_open(&s, true, &err) ||
-        session_expire(&s, &err) || amp_switch_end(s.store, s.git, &spec, event, &b, &err) ||
-        amp_store_sync(s.store, &err) || binding_show(&b, &err))
-        return amp_complain(&err);
-    return 0;
+    const struct amp_switch_spec spec = spec_of(c->argv[0]);
+    return amp_switch_end(s->store, s->git, &spec, event, &b, err) < 0 ||
+                   amp_store_sync(s->store, err) < 0
+               ? -1
+               : binding_show(&b, err);
 }
 
-int verb_reject(int argc, char **argv)
+static int verb_reject(struct amp_command *c, struct amp_error *err)
 {
-    return switch_stop(one_agent(argc, argv), AMP_BINDING_EV_SWITCH_REJECT, "reject its switch");
+    return switch_stop(c, AMP_BINDING_EV_SWITCH_REJECT, err);
 }
 
-int verb_revoke(int argc, char **argv)
+static int verb_revoke(struct amp_command *c, struct amp_error *err)
 {
-    return switch_stop(one_agent(argc, argv), AMP_BINDING_EV_SWITCH_REVOKE, "revoke its switch");
+    return switch_stop(c, AMP_BINDING_EV_SWITCH_REVOKE, err);
 }
+
+static const struct amp_opt switch_opts[] = {
+    WORKTREES,
+    ALLOW_SWITCH,
+    SWITCH_TTL,
+    AMP_OPT_CONFIG(opt.config),
+    {0, "print", AMP_OPT_FLAG, &opt.print, NULL,
+     .doc = "write the question to a person to standard output, for a pipe"},
+    AMP_OPT_END,
+};
+
+static const struct amp_opt approve_opts[] = {
+    WORKTREES,
+    {0, "at-most", AMP_OPT_DURATION, &opt.most_ms, "TIME",
+     .doc = "longest time, if more was requested (default: 24h)", .min = 1,
+     .max = AMP_BINDING_SWITCH_MAX_MS},
+    AMP_OPT_END,
+};
+
+const struct amp_verb switch_verbs[] = {
+    {"switch", "AGENT WORKTREE", "request that an agent works in another worktree for a time",
+     switch_opts, verb_switch, .least = 2, .most = 2,
+     .usage = "exactly one AGENT and one WORKTREE are required",
+     .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .act = "request its switch", .values = "binding",
+     .group = "Switching", .who = AMP_WHO_SELF},
+    {"approve", "AGENT", "approve a requested switch", approve_opts, verb_approve, BIND_ONE_AGENT,
+     .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .act = "approve a switch", .values = "binding",
+     .who = AMP_WHO_PERSON},
+    {"reject", "AGENT", "reject a requested switch", NULL, verb_reject, BIND_ONE_AGENT,
+     .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .act = "reject its switch", .values = "binding",
+     .who = AMP_WHO_SELF},
+    {"revoke", "AGENT", "end a switch", NULL, verb_revoke, BIND_ONE_AGENT,
+     .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .act = "revoke its switch", .values = "binding",
+     .who = AMP_WHO_SELF},
+    {0},
+};

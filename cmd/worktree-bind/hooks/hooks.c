@@ -16,15 +16,10 @@
 #include "worktree/hooks.h"
 #include "worktree/override.h"
 #include "worktree/paths/glob.h"
-#include "worktree/person.h"
 
-enum access { LOOKS, CHANGES };
-
-static int hooks_find(struct session *s, enum access access, bool with_store, struct amp_hooks *h,
-                      struct amp_error *err)
+static int hooks_find(const struct session *s, struct amp_hooks *h, struct amp_error *err)
 {
-    if ((access == CHANGES && amp_person_only(environ, "change the guard", err)) ||
-        session_open(s, with_store, err) || amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err))
+    if (amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err) < 0)
         return -1;
     h->server = opt.server;
     return 0;
@@ -135,38 +130,36 @@ static void print_step(void *ctx, const char *did, const char *path, const char 
     print_record(did, path, note, members, ctx);
 }
 
-int verb_hooks_install(int argc, char **argv)
+static int install_check(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err, late;
+    (void)c, (void)err;
+    if (opt.pushers.n && !opt.server)
+        amp_die_usage("--pusher needs --server");
+    return 0;
+}
+
+static int verb_hooks_install(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_error late;
     struct amp_hooks h;
     struct amp_rule rule;
     char program[PATH_MAX];
-    AMP_BUF struct amp_buf text = {0};
-    (void)argv;
-    if (opt.pushers.n && !opt.server)
-        amp_die_usage("--pusher needs --server");
-    amp_buf_init(&text, AMP_RULE_FILE_MAX);
-    if (rule_make(&rule, &text, &err) ||
-        amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) ||
-        hooks_find(&s, CHANGES, false, &h, &err) ||
-        amp_hooks_install(&h, &rule, program, print_step, &late, &err))
-        return amp_complain(&err);
+    AMP_BUF struct amp_buf text = {.max = AMP_RULE_FILE_MAX};
+    if (rule_make(&rule, &text, err) < 0 ||
+        amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, err) < 0 ||
+        hooks_find(c->own, &h, err) < 0 ||
+        amp_hooks_install(&h, &rule, program, print_step, &late, err) < 0)
+        return -1;
     amp_note("protected in %s: main, master%s", h.common,
              opt.protect.n ? " and the given patterns" : "");
     return 0;
 }
 
-int verb_hooks_uninstall(int argc, char **argv)
+static int verb_hooks_uninstall(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err, late;
+    struct amp_error late;
     struct amp_hooks h;
-    (void)argv;
-    if (hooks_find(&s, CHANGES, false, &h, &err) ||
-        amp_hooks_uninstall(&h, print_step, &late, &err))
-        return amp_complain(&err);
-    return 0;
+    return hooks_find(c->own, &h, err) < 0 ? -1 : amp_hooks_uninstall(&h, print_step, &late, err);
 }
 
 static void print_finding(void *ctx, const struct amp_hook_finding *f)
@@ -191,82 +184,146 @@ void prove_print(bool holds, const char *rule, const char *code, bool refused, b
 }
 
 /* 1: the check found an error, or a rule does not hold. */
-int verb_hooks_check(int argc, char **argv)
+static int verb_hooks_check(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
+    const struct session *s = c->own;
     struct amp_hooks h;
     char program[PATH_MAX];
-    (void)argv;
-    if (hooks_find(&s, LOOKS, false, &h, &err))
-        return amp_complain(&err);
-    if (s.info.bare && !h.server) {
+    if (hooks_find(s, &h, err) < 0)
+        return -1;
+    if (s->info.bare && !h.server) {
         char update[PATH_MAX + 16];
         snprintf(update, sizeof update, "%s/update", amp_hooks_where_git_looks(&h));
         h.server = access(update, F_OK) == 0;
     }
     bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, NULL) == 0;
     int errors =
-        amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), print_finding, &err, &err);
+        amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), print_finding, err, err);
     if (errors < 0)
-        return amp_complain(&err);
-    if (opt.prove && !known) {
-        amp_fail(&err, AMP_UNAVAILABLE, helper_missing, AMP_HOOK_PROGRAM " is not installed");
-        return amp_complain(&err);
-    }
-    int broken = opt.prove ? hooks_prove(&h, program, &err) : 0;
-    return broken < 0 ? amp_complain(&err) : errors > 0 || broken > 0 ? AMP_NO : 0;
+        return -1;
+    if (opt.prove && !known)
+        return amp_fail(err, AMP_UNAVAILABLE, helper_missing, AMP_HOOK_PROGRAM " is not installed");
+    int broken = opt.prove ? hooks_prove(&h, program, err) : 0;
+    return broken < 0 ? -1 : errors > 0 || broken > 0 ? AMP_NO : 0;
 }
 
-int verb_hooks_override(int argc, char **argv)
+static int override_check(struct amp_command *c, struct amp_error *err)
 {
-    SESSION s = {0};
-    struct amp_error err;
-    struct amp_hooks h;
-    char id[AMP_UUID_MAX], name[64] = "";
-    if (argc != 1)
-        amp_die_usage("exactly one BRANCH is required");
+    (void)c, (void)err;
     if (!opt.reason || !*opt.reason)
         amp_die_usage("--reason is required: it goes into the log");
-    if (hooks_find(&s, CHANGES, true, &h, &err))
-        return amp_complain(&err);
-    amp_uuid4(id);
-    if (getlogin_r(name, sizeof name) != 0)
-        snprintf(name, sizeof name, "uid %ld", (long)getuid());
-    const struct amp_hook_override o = {argv[0], opt.agent, id, amp_now_ms() + opt.ttl_ms};
-    const struct amp_override rec = {o.branch, o.agent, o.until_ms, opt.reason, name};
-    if (amp_override_record(s.store, id, &rec, &err) < 0 || amp_hooks_override(&h, &o, &err) < 0)
-        return amp_complain(&err);
     return 0;
 }
 
-/* Runs the guard in the place of git's hook. */
-int verb_hooks_run(int argc, char **argv)
+static int verb_hooks_override(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
+    struct amp_hooks h;
+    char id[AMP_UUID_MAX], name[64] = "";
+    if (hooks_find(c->own, &h, err) < 0)
+        return -1;
+    amp_uuid4(id);
+    if (getlogin_r(name, sizeof name) != 0)
+        snprintf(name, sizeof name, "uid %ld", (long)getuid());
+    const struct amp_hook_override o = {c->argv[0], opt.agent, id, amp_now_ms() + opt.ttl_ms};
+    const struct amp_override rec = {o.branch, o.agent, o.until_ms, opt.reason, name};
+    return amp_override_record(c->store, id, &rec, err) < 0 ? -1 : amp_hooks_override(&h, &o, err);
+}
+
+/* Runs the guard in the place of git's hook. */
+static int verb_hooks_run(struct amp_command *c, struct amp_error *err)
+{
     struct amp_child child;
     struct amp_child_end end = {0};
     char program[PATH_MAX];
-    if (argc < 1)
-        amp_die_usage("the name of a HOOK is required");
-    AMP_FREE const char **args = calloc((size_t)argc + 3, sizeof *args);
-    if (!args) {
-        amp_fail_memory(&err);
-        return amp_complain(&err);
-    }
+    AMP_FREE const char **args = calloc((size_t)c->argc + 3, sizeof *args);
+    if (!args)
+        return amp_fail_memory(err);
     args[0] = program;
     args[1] = "--hook";
-    for (int i = 0; i < argc; i++)
-        args[i + 2] = argv[i];
+    for (int i = 0; i < c->argc; i++)
+        args[i + 2] = c->argv[i];
     const struct amp_child_spec spec = {.argv = args,
                                         .fd_in = STDIN_FILENO,
                                         .fd_out = STDOUT_FILENO,
                                         .fd_err = STDERR_FILENO,
                                         .keep_group = true,
                                         .dies_with_us = true};
-    if (amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) < 0 ||
-        amp_child_start(&spec, &child, &err) < 0 ||
-        amp_child_wait(&child, -1, 0, NULL, &end, &err) < 0)
-        return amp_complain(&err);
+    if (amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, err) < 0 ||
+        amp_child_start(&spec, &child, err) < 0 ||
+        amp_child_wait(&child, -1, 0, NULL, &end, err) < 0)
+        return -1;
     return end.exited ? end.exit_code : AMP_NO;
 }
+
+static const char *const humans_choices[] = {"allow", "refuse", NULL};
+
+#define HOOKS_DIR                                                                                  \
+    AMP_OPT_ROW(0, "hooks-dir", AMP_OPT_DIR, &opt.hooks_dir, "DIR",                                \
+                "hooks directory (default: hooks in the common git directory)")
+#define SERVER                                                                                     \
+    AMP_OPT_ROW(0, "server", AMP_OPT_FLAG, &opt.server, NULL,                                      \
+                "also install the update hook, for a server")
+
+static const struct amp_opt install_opts[] = {
+    HOOKS_DIR,
+    SERVER,
+    {0, "protect", AMP_OPT_LIST, &opt.protect, "PATTERN",
+     .doc = "protected branch, in addition to main and master (* and ? match)",
+     .config = "branches.protected"},
+    {0, "humans", AMP_OPT_CHOICE, &opt.humans, "WORD",
+     .doc = "whether people may change protected branches here", .choices = humans_choices,
+     .config = "guard.humans"},
+    {0, "pusher", AMP_OPT_LIST, &opt.pushers, "NAME",
+     .doc = "with --server: who may push to protected branches", .config = "guard.pushers"},
+    {0, "role", AMP_OPT_LIST, &opt.roles, "ROLE=PATTERN",
+     .doc = "agents of the role (*: every role) move only branches that match one of its patterns",
+     .config = "guard.roles"},
+    {0, "bound", AMP_OPT_FLAG, &opt.bound, NULL,
+     .doc = "agents move only the branch that their worktree is bound to", .config = "guard.bound"},
+    {0, "trailer", AMP_OPT_LIST, &opt.trailers, "NAME",
+     .doc = "trailer that each commit of an agent must have (Task, Agent)",
+     .config = "guard.trailers"},
+    {0, "forbid", AMP_OPT_LIST, &opt.paths, "PATTERN",
+     .doc = "files that agents may not change (as in gitignore)", .config = "guard.forbidden"},
+    {0, "max-file", AMP_OPT_SIZE, &opt.max_file, "SIZE",
+     .doc = "largest file that an agent may commit (default: no limit)",
+     .config = "guard.max_file"},
+    {0, "max-commit", AMP_OPT_SIZE, &opt.max_commit, "SIZE",
+     .doc = "most bytes in the files that one commit changes (default: no limit)",
+     .config = "guard.max_commit"},
+    AMP_OPT_CONFIG(opt.config),
+    AMP_OPT_END,
+};
+static const struct amp_opt uninstall_opts[] = {HOOKS_DIR, AMP_OPT_END};
+static const struct amp_opt check_opts[] = {
+    HOOKS_DIR,
+    SERVER,
+    {0, "prove", AMP_OPT_FLAG, &opt.prove, NULL,
+     .doc = "also try each rule on a scratch clone, which is removed afterwards"},
+    AMP_OPT_END,
+};
+static const struct amp_opt override_opts[] = {
+    {0, "agent", AMP_OPT_STRING, &opt.agent, "AGENT",
+     .doc = "only this agent may use it (default: any agent)", .values = "agent"},
+    {0, "for", AMP_OPT_DURATION, &opt.ttl_ms, "TIME",
+     .doc = "how long the override can be used (default: 10m)", .min = 1000, .max = 86400000},
+    {0, "reason", AMP_OPT_STRING, &opt.reason, "TEXT", .doc = "reason, for the log; required"},
+    AMP_OPT_END,
+};
+
+const struct amp_verb hooks_verbs[] = {
+    {"hooks install", "", "install the hooks that guard protected branches", install_opts,
+     verb_hooks_install, .check = install_check, .opens = BIND_OPENS_GIT, .act = "change the guard",
+     .group = "Guard", .who = AMP_WHO_PERSON},
+    {"hooks uninstall", "", "restore the previous hooks", uninstall_opts, verb_hooks_uninstall,
+     .opens = BIND_OPENS_GIT, .act = "change the guard", .who = AMP_WHO_PERSON},
+    {"hooks check", "", "check that the guard is installed and works", check_opts, verb_hooks_check,
+     .opens = BIND_OPENS_GIT},
+    {"hooks override", "BRANCH", "allow one change of a protected branch, once", override_opts,
+     verb_hooks_override, .least = 1, .most = 1, .usage = "exactly one BRANCH is required",
+     .check = override_check, .opens = AMP_OPENS_MADE, .act = "change the guard",
+     .who = AMP_WHO_PERSON},
+    {"hooks run", "HOOK [ARG…]", "run the guard as one hook, for hook managers", NULL,
+     verb_hooks_run, .least = 1, .usage = "the name of a HOOK is required"},
+    {0},
+};
