@@ -1,45 +1,32 @@
 /* Runs the check of a merge. */
 #include "flow/land/check.h"
 
-#include <fcntl.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <amp/base/file.h>
+#include <amp/base/pipe.h>
 
-#include "agent/gate.h"
 #include "base/codes.h"
-#include "base/loop.h"
-#include "base/process/runner.h"
+#include "flow/work/walls/walled.h"
 
-#define GRACE_MS   2000
-#define SHOWN      320 /* bytes of the output's end in a sentence */
-#define NAME       "amp-land"
-#define READ_TURNS 16
+#define GRACE_MS 2000
+#define SHOWN    320 /* bytes of the output's end in a sentence */
+#define NAME     "amp-land"
 
 extern char **environ;
 
 struct check {
     const struct amp_land_check *how;
-    char tree[PATH_MAX + 32], git_file[PATH_MAX + 48], scratch[PATH_MAX];
-    int lock; /* of scratch */
-    struct amp_gate gate;
-    const char **env;
+    char tree[PATH_MAX + 32];
     struct amp_buf output;
 };
 
 static void check_release(struct check *k)
 {
-    struct amp_error ignored;
-
-    amp_gate_end(&k->gate);
-    if (*k->scratch)
-        amp_confine_scratch_remove(k->scratch, &ignored);
-    amp_auto_close(&k->lock);
-    free(k->env);
     amp_buf_release(&k->output);
 }
 
@@ -56,7 +43,6 @@ static int tree_make(struct amp_git *git, struct check *k, const char *repo, con
         return -1;
     snprintf(k->tree, sizeof k->tree, "%s.worktrees/" NAME,
              *info.workdir ? info.workdir : info.gitdir);
-    snprintf(k->git_file, sizeof k->git_file, "%s/.git", k->tree);
     const struct amp_git_worktree_spec spec = {
         .repo = repo, .path = k->tree, .base = commit, .no_sparse = true};
     amp_git_worktree_remove(git, repo, k->tree, true, &ignored); /* of a check that was killed */
@@ -65,131 +51,47 @@ static int tree_make(struct amp_git *git, struct check *k, const char *repo, con
 
 /* ---- the command ---- */
 
-static bool is_confined(const struct check *k)
+static int command_wait(void *ctx, struct pollfd *fds, unsigned n, int64_t wait_ms,
+                        struct amp_error *err)
 {
-    return k->how->confine->demand != AMP_CONFINE_OFF;
+    volatile const int *stop = ((struct check *)ctx)->how->stop;
+
+    if (amp_poll(fds, n, wait_ms, *stop ? NULL : stop) < 0 && errno != EINTR)
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for the check");
+    return *stop != 0;
 }
 
-static int env_make(struct check *k, struct amp_error *err)
+/* Drops what is behind the limit. */
+static void output_take(void *ctx, bool errs, struct amp_span more)
 {
-    size_t n = 0, kept = 0;
+    struct check *k = ctx;
+    size_t room = AMP_LAND_CHECK_OUTPUT - k->output.len;
 
-    while (environ[n])
-        n++;
-    if (!(k->env = calloc(n + 3, sizeof *k->env)))
-        return amp_fail_memory(err);
-    for (size_t i = 0; i < n; i++)
-        if (is_confined(k)
-                ? amp_confine_env_passes(k->how->policy, environ[i])
-                : strncmp(environ[i], "AMP_", 4) != 0 && strncmp(environ[i], "GIT_", 4) != 0)
-            k->env[kept++] = environ[i];
-    k->env[kept++] = "GIT_CONFIG_NOSYSTEM=1";
-    return 0;
-}
-
-static int walls_make(struct check *k, struct amp_error *err)
-{
-    const struct amp_land_check *how = k->how;
-    char run[PATH_MAX + 8];
-
-    if (how->confine->level != AMP_LEVEL_FULL) {
-        snprintf(run, sizeof run, "%s/run", how->state_dir);
-        if ((k->lock = amp_confine_scratch_make(run, k->scratch, sizeof k->scratch, err)) < 0)
-            return -1;
-    }
-    if (how->policy->network != AMP_NETWORK_EGRESS_RESTRICTED)
-        return 0;
-    AMP_CLOSE int log = amp_gate_log(how->state_dir, err);
-    return log < 0 ? -1 : amp_gate_start(how->policy, NAME, log, STDERR_FILENO, &k->gate, err);
-}
-
-static int command_start(struct check *k, int out, struct amp_child *child, struct amp_error *err)
-{
-    const char *const argv[] = {"/bin/sh", "-c", k->how->command, NULL};
-    const char *const hidden[] = {k->how->state_dir, NULL};
-    const struct amp_confine_place dot_git = {.path = k->git_file, .at = k->git_file};
-
-    if (env_make(k, err) < 0)
-        return -1;
-    const struct amp_child_spec spec = {.argv = argv,
-                                        .envp = k->env,
-                                        .cwd = k->tree,
-                                        .fd_in = -1,
-                                        .fd_out = out,
-                                        .fd_err = out,
-                                        .new_session = true,
-                                        .owns_tree = true};
-    if (!is_confined(k))
-        return amp_child_start(&spec, child, err);
-    if (walls_make(k, err) < 0)
-        return -1;
-    const struct amp_confine c = {.policy = k->how->policy,
-                                  .report = k->how->confine,
-                                  .worktree = k->tree,
-                                  .home = getenv("HOME"),
-                                  .hidden = hidden,
-                                  .places = &dot_git,
-                                  .n_places = k->how->confine->level == AMP_LEVEL_FULL,
-                                  .scratch = *k->scratch ? k->scratch : NULL,
-                                  .gate_fd = k->gate.fd};
-    return amp_confine_start(&c, &spec, child, err);
-}
-
-/* Reads some of the output, and drops it behind the limit. A command that writes without end does
- * not keep the caller from its time limit. */
-static void output_read(struct check *k, int *fd)
-{
-    char part[65536];
-    ssize_t n;
-
-    for (int turns = 0; turns < READ_TURNS && *fd >= 0 && (n = read(*fd, part, sizeof part)) >= 0;
-         turns++) {
-        size_t room = AMP_LAND_CHECK_OUTPUT - k->output.len;
-        if (n == 0) {
-            close(*fd);
-            *fd = -1;
-            return;
-        }
-        amp_buf_add(&k->output, part, (size_t)n < room ? (size_t)n : room, NULL);
-    }
+    (void)errs;
+    amp_buf_add(&k->output, more.p, more.n < room ? more.n : room, NULL);
 }
 
 static int command_run(struct check *k, struct amp_child_end *end, struct amp_error *err)
 {
-    struct amp_child child;
-    int pipes[2];
-    int rc = 0;
+    const struct amp_land_check *how = k->how;
+    const char *const argv[] = {"/bin/sh", "-c", how->command, NULL};
+    const struct amp_child_spec spec = {
+        .argv = argv, .cwd = k->tree, .fd_in = -1, .new_session = true, .owns_tree = true};
+    const struct amp_walled x = {.policy = how->policy,
+                                 .confine = how->confine,
+                                 .state_dir = how->state_dir,
+                                 .home = getenv("HOME"),
+                                 .client = NAME,
+                                 .envp = environ,
+                                 .limit_ms = how->limit_ms ? how->limit_ms : -1,
+                                 .grace_ms = GRACE_MS,
+                                 .wait = command_wait,
+                                 .take = output_take,
+                                 .ctx = k,
+                                 .merged = true};
+    int rc = amp_walled_run(&x, &spec, end, err);
 
-    if (pipe2(pipes, O_CLOEXEC) < 0)
-        return amp_fail_errno(err, AMP_IOERR, "a pipe");
-    AMP_CLOSE int from = pipes[0];
-    fcntl(from, F_SETFL, O_NONBLOCK);
-    rc = command_start(k, pipes[1], &child, err);
-    close(pipes[1]);
-    if (rc < 0)
-        return -1;
-    struct amp_runner run =
-        amp_runner_of(&child, k->how->limit_ms ? k->how->limit_ms : -1, GRACE_MS);
-    while (rc == 0) {
-        struct pollfd fds[2];
-        struct amp_loop turn = amp_loop_turn(fds, 2, *k->how->stop ? NULL : k->how->stop, NULL);
-        amp_loop_add(&turn, child.pidfd, POLLIN);
-        amp_loop_add(&turn, from, POLLIN);
-        amp_loop_within(&turn, amp_runner_wait(&run));
-        if (amp_loop_wait(&turn, err) < 0) {
-            amp_child_kill_tree(&run.child, 9);
-            amp_child_poll(&run.child, end, NULL);
-            return -1;
-        }
-        if (*k->how->stop)
-            amp_runner_hurry(&run, GRACE_MS);
-        output_read(k, &from);
-        rc = amp_runner_look(&run, end, err);
-    }
-    output_read(k, &from);
-    if (rc > 0 && *k->how->stop)
-        return amp_fail(err, AMP_INTERRUPTED, interrupted, "the check was interrupted");
-    return rc < 0 ? -1 : 0;
+    return rc > 0 ? amp_fail(err, AMP_INTERRUPTED, interrupted, "the check was interrupted") : rc;
 }
 
 /* The end of the output as one line. */
@@ -218,7 +120,7 @@ int amp_land_check_run(struct amp_git *git, const struct amp_land_check *c, cons
                        const char *commit, struct amp_land_checked *out, struct amp_error *err)
 {
     AMP_CLEANUP(check_release)
-    struct check k = {.how = c, .lock = -1, .gate = AMP_GATE_NONE};
+    struct check k = {.how = c};
     struct amp_child_end end = {0};
     struct amp_error ignored;
 
