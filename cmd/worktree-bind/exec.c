@@ -481,18 +481,12 @@ static int command_run(struct execution *x, struct amp_command *c, struct amp_ch
     return rc;
 }
 
-static int exec_check(struct amp_command *c, struct amp_error *err)
-{
-    (void)c, (void)err;
-    if (opt.walls.require && opt.walls.best_effort)
-        amp_die_usage("--require and --best-effort exclude each other");
-    return 0;
-}
-
 static int verb_exec(struct amp_command *c, struct amp_error *err)
 {
     struct amp_child_end end = {0};
     int rc;
+    if (opt.walls.require && opt.walls.best_effort)
+        amp_die_usage("--require and --best-effort exclude each other");
     {
         EXECUTION x = {.gate = AMP_GATE_NONE, .scratch_lock = -1, .git_lock = -1};
         rc = command_run(&x, c, &end, err);
@@ -515,6 +509,6 @@ static const struct amp_opt exec_opts[] = {
 
 const struct amp_verb exec_verbs[] = {
     {"exec", "COMMAND [ARG…]", "run a command confined to the worktree", exec_opts, verb_exec,
-     .check = exec_check, .least = 1, .usage = "no COMMAND given", .group = "Agents"},
+     .least = 1, .usage = "no COMMAND given", .group = "Agents"},
     {0},
 };
