@@ -105,24 +105,21 @@ static int stream_sign(struct signing *s, struct amp_lines *lines, struct amp_er
     }
 }
 
-int verb_sign(int argc, char **argv)
+static int verb_sign(struct amp_command *c, struct amp_error *err)
 {
     struct signing s = {0};
     struct amp_lines lines;
-    struct amp_error err = {0};
-    (void)argc;
-    (void)argv;
-    amp_signals_install();
-    if (signer_open(&s.signer, &err) < 0)
-        return amp_complain(&err);
+    (void)c;
+    if (signer_open(&s.signer, err) < 0)
+        return -1;
     amp_note_terminal(NULL);
     amp_lines_init(&lines, amp_json_limits_default.max_bytes);
     amp_buf_init(&s.out, LINE_MAX_OUT);
-    int rc = stream_sign(&s, &lines, &err);
+    int rc = stream_sign(&s, &lines, err);
     amp_buf_release(&s.out);
     amp_lines_release(&lines);
     amp_signer_free(s.signer);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
 
 /* Verifying */
@@ -130,7 +127,6 @@ int verb_sign(int argc, char **argv)
 struct verifying {
     struct amp_trust *trust;
     struct amp_verifier *verifier;
-    struct amp_store *store;
     struct amp_intake intake;
     const char *operators[OPERATORS_MAX]; /* principals */
     uint32_t n_ops;
@@ -220,42 +216,58 @@ static int stream_verify(struct verifying *v, struct amp_error *err)
 }
 
 /* The state's error log gets the refusals. */
-static int verify_open(struct verifying *v, struct amp_error *err)
+static int verify_open(struct verifying *v, struct amp_store *s, struct amp_error *err)
 {
-    const struct amp_store_options how = {.lock_timeout_ms = opt.lock_timeout_ms,
-                                          .actor = "amp-sign"};
     if (operator_add(v, AMP_OPERATOR_ROLE, err) < 0 ||
         amp_config_values(opt.config, opt.state, "identity.operators", operator_add, v, err) < 0 ||
         trust_open(&v->trust, err) < 0 ||
-        (opt.state && amp_store_open(opt.state, &how, &v->store, err) < 0) ||
         amp_verifier_new(&(struct amp_verifier_options){.trust = v->trust,
                                                         .skew_ms = opt.skew_ms,
                                                         .max_age_ms = opt.max_age_ms,
                                                         .stop = &amp_stop},
                          &v->verifier, err) < 0 ||
-        amp_intake_init(&v->intake, v->store, "amp-sign", err) < 0)
+        amp_intake_init(&v->intake, s, "amp-sign", err) < 0)
         return -1;
     v->intake.say = amp_finding_print_error;
     return 0;
 }
 
-int verb_verify(int argc, char **argv)
+static int verb_verify(struct amp_command *c, struct amp_error *err)
 {
     struct verifying v = {0};
-    struct amp_error err = {0};
-    (void)argc;
-    (void)argv;
-    amp_signals_install();
-    int rc = verify_open(&v, &err);
+    int rc = verify_open(&v, c->store, err);
     if (rc == 0) {
         amp_note_terminal(NULL);
-        rc = stream_verify(&v, &err);
+        rc = stream_verify(&v, err);
     }
     if (v.intake.reader)
         amp_intake_release(&v.intake);
     amp_verifier_free(v.verifier);
     amp_trust_free(v.trust);
-    if (v.store)
-        amp_store_close(v.store);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+static const char *const signed_choices[] = {"pass", "replace", "refuse", NULL};
+
+static const struct amp_opt sign_opts[] = {
+    SIGNER_OPTS,
+    {0, "signed", AMP_OPT_CHOICE, &opt.signed_lines, "WORD",
+     .doc = "what to do with lines that are signed already", .choices = signed_choices},
+    AMP_OPT_END,
+};
+static const struct amp_opt verify_opts[] = {
+    {0, "unwrap", AMP_OPT_FLAG, &opt.unwrap, NULL, .doc = "write the messages without signatures"},
+    {0, "allow-unsigned", AMP_OPT_FLAG, &opt.allow_unsigned, NULL,
+     .doc = "pass unsigned messages, too"},
+    AMP_OPT_SKEW(opt.skew_ms),
+    AMP_OPT_MAX_AGE(opt.max_age_ms),
+    AMP_OPT_END,
+};
+
+const struct amp_verb filter_verbs[] = {
+    {NULL, "", "sign each line of stdin", sign_opts, verb_sign, .check = signer_check,
+     .signals = true, .who = AMP_WHO_WITH("--as")},
+    {"verify", "", "pass the lines that are signed by their sender", verify_opts, verb_verify,
+     .opens = AMP_OPENS_GIVEN, .signals = true},
+    {0},
+};

@@ -7,7 +7,6 @@
 
 #include "base/codes.h"
 #include "sign.h"
-#include "worktree/person.h"
 
 /* Prints "WHO FINGERPRINT". */
 static int key_print(const char *who, const struct amp_pubkey *key, struct amp_error *err)
@@ -17,12 +16,6 @@ static int key_print(const char *who, const struct amp_pubkey *key, struct amp_e
     if (amp_buf_fmt(&line, err, "%s %s\n", who, key->fingerprint) < 0)
         return -1;
     return amp_out(amp_buf_span(&line), err);
-}
-
-static void state_need(const char *verb)
-{
-    if (!opt.state)
-        amp_die_usage("%s needs a state directory: --state DIR or AMP_STATE", verb);
 }
 
 static int file_key_make(const char *path, struct amp_error *err)
@@ -36,13 +29,11 @@ static int file_key_make(const char *path, struct amp_error *err)
     return rc < 0 ? -1 : key_print(path, amp_seckey_public(key), err);
 }
 
-static int state_key_make(struct amp_error *err)
+static int state_key_make(struct amp_store *s, struct amp_error *err)
 {
     AMP_CLEANUP(amp_auto_signer) struct amp_signer *signer = NULL;
     struct amp_error why;
     char what[AMP_PRINCIPAL_MAX + 64];
-    if (amp_person_only(environ, "make a key of the state directory", err) < 0)
-        return -1;
     if (amp_state_signer_existing(opt.state, opt.principal, &signer, &why) == 0)
         return amp_fail(err, AMP_CANTCREAT, key_exists, "\"%s\" has a key: %s", opt.principal,
                         amp_signer_public(signer)->fingerprint);
@@ -54,42 +45,43 @@ static int state_key_make(struct amp_error *err)
         return -1;
     const struct amp_pubkey *key = amp_signer_public(signer);
     snprintf(what, sizeof what, "the key of %s was made", opt.principal);
-    if (change_record(AMP_CODE(key_made), amp_span_str(key->fingerprint), what, err) < 0)
+    if (change_record(s, AMP_CODE(key_made), amp_span_str(key->fingerprint), what, err) < 0)
         return -1;
     return key_print(opt.principal, key, err);
 }
 
-int verb_keygen(int argc, char **argv)
+static int keygen_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    int rc;
-    if (argc > 1 || (argc == 1) == (opt.principal != NULL))
-        amp_die_usage("give one FILE, or --state DIR and --as PRINCIPAL");
-    if (argc == 0)
-        state_need("--as");
-    rc = argc == 1 ? file_key_make(argv[0], &err) : state_key_make(&err);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    (void)err;
+    if ((c->argc == 1) == (opt.principal != NULL))
+        amp_die_usage("%s", c->verb->usage);
+    if (opt.principal) {
+        c->opens = AMP_OPENS_MADE;
+        c->act = "make a key of the state directory";
+    }
+    return 0;
 }
 
-int verb_rotate(int argc, char **argv)
+static int verb_keygen(struct amp_command *c, struct amp_error *err)
 {
+    return c->argc == 1 ? file_key_make(c->argv[0], err) : state_key_make(c->store, err);
+}
+
+static int verb_rotate(struct amp_command *c, struct amp_error *err)
+{
+    const char *principal = c->argv[0];
     struct amp_pubkey before, after;
-    struct amp_error err = {0};
     char what[AMP_PRINCIPAL_MAX + 160], until[AMP_TIME_MAX];
-    if (argc != 1)
-        amp_die_usage("one PRINCIPAL is required");
-    state_need("rotate");
     int64_t now = amp_now_ms();
-    if (amp_person_only(environ, "rotate keys", &err) < 0 ||
-        amp_state_rotate(opt.state, argv[0], now, opt.grace_ms, &before, &after, &err) < 0)
-        return amp_complain(&err);
+    if (amp_state_rotate(opt.state, principal, now, opt.grace_ms, &before, &after, err) < 0)
+        return -1;
     amp_time_format(now + opt.grace_ms, until);
-    snprintf(what, sizeof what, "the key of %s was replaced by %s; it is valid until %s", argv[0],
+    snprintf(what, sizeof what, "the key of %s was replaced by %s; it is valid until %s", principal,
              after.fingerprint, until);
-    if (change_record(AMP_CODE(key_rotated), amp_span_str(before.fingerprint), what, &err) < 0 ||
-        key_print(argv[0], &after, &err) < 0)
-        return amp_complain(&err);
-    return AMP_OK;
+    return change_record(c->store, AMP_CODE(key_rotated), amp_span_str(before.fingerprint), what,
+                         err) < 0
+               ? -1
+               : key_print(principal, &after, err);
 }
 
 /* Revokes the key in a file, where its lines are. */
@@ -117,7 +109,8 @@ static int state_file(struct amp_buf *path, bool *has, struct amp_error *err)
     return amp_state_signers_path(opt.state, path, err);
 }
 
-static int key_revoke(struct amp_span fingerprint, int64_t from_ms, struct amp_error *err)
+static int key_revoke(struct amp_store *s, struct amp_span fingerprint, int64_t from_ms,
+                      struct amp_error *err)
 {
     AMP_BUF struct amp_buf path = {0};
     uint32_t n = 0;
@@ -137,22 +130,47 @@ static int key_revoke(struct amp_span fingerprint, int64_t from_ms, struct amp_e
     amp_time_format(from_ms, from);
     snprintf(what, sizeof what, "the key was revoked from %s on%s%.200s", from,
              opt.reason ? ": " : "", opt.reason ? opt.reason : "");
-    return change_record(AMP_CODE(key_revocation), fingerprint, what, err);
+    return change_record(s, AMP_CODE(key_revocation), fingerprint, what, err);
 }
 
-int verb_revoke(int argc, char **argv)
+static int verb_revoke(struct amp_command *c, struct amp_error *err)
 {
     struct amp_pubkey key;
-    struct amp_error err = {0};
     int64_t from_ms;
-    if (argc != 1)
-        amp_die_usage("one KEY is required: a fingerprint, a public key or a .pub file");
     if (!opt.state && !opt.allowed)
         amp_die_usage("nothing to change: give --state DIR or --allowed-signers FILE");
-    if (amp_person_only(environ, "revoke keys", &err) < 0 ||
-        time_named("from", opt.from ? opt.from : "now", &from_ms, &err) < 0 ||
-        key_named(argv[0], &key, &err) < 0 ||
-        key_revoke(amp_span_str(key.fingerprint), from_ms, &err) < 0)
-        return amp_complain(&err);
-    return AMP_OK;
+    return time_named("from", opt.from ? opt.from : "now", &from_ms, err) < 0 ||
+                   key_named(c->argv[0], &key, err) < 0
+               ? -1
+               : key_revoke(c->store, amp_span_str(key.fingerprint), from_ms, err);
 }
+
+static const struct amp_opt keygen_opts[] = {
+    SIGNER_OPT_AS,
+    {0, "comment", AMP_OPT_STRING, &opt.comment, "TEXT", .doc = "comment in the public key"},
+    AMP_OPT_END,
+};
+static const struct amp_opt rotate_opts[] = {
+    {0, "grace", AMP_OPT_DURATION, &opt.grace_ms, "TIME",
+     .doc = "how long the old key stays valid (0: not at all)", .max = (int64_t)3650 * 86400000},
+    AMP_OPT_END,
+};
+static const struct amp_opt revoke_opts[] = {
+    {0, "from", AMP_OPT_STRING, &opt.from, "TIME",
+     .doc = "signatures from this time on are invalid (default: now)"},
+    {0, "reason", AMP_OPT_STRING, &opt.reason, "TEXT", .doc = "reason, for the record"},
+    AMP_OPT_END,
+};
+
+const struct amp_verb keys_verbs[] = {
+    {"keygen", "[FILE]", "make a key", keygen_opts, verb_keygen, .check = keygen_check, .most = 1,
+     .usage = "give one FILE, or --state DIR and --as PRINCIPAL", .who = AMP_WHO_WITH("--as")},
+    {"rotate", "PRINCIPAL", "replace a key of the state directory", rotate_opts, verb_rotate,
+     .least = 1, .most = 1, .usage = "one PRINCIPAL is required", .opens = AMP_OPENS_MADE,
+     .act = "rotate keys", .who = AMP_WHO_PERSON},
+    {"revoke", "KEY", "make a key's signatures invalid from a point in time", revoke_opts,
+     verb_revoke, .least = 1, .most = 1,
+     .usage = "one KEY is required: a fingerprint, a public key or a .pub file",
+     .opens = AMP_OPENS_GIVEN, .act = "revoke keys", .who = AMP_WHO_PERSON},
+    {0},
+};

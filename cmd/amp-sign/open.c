@@ -8,26 +8,29 @@
 
 #include "base/codes.h"
 #include "sign.h"
-#include "store/store.h"
-#include "worktree/person.h"
 
-int signer_open(struct amp_signer **out, struct amp_error *err)
+int signer_check(struct amp_command *c, struct amp_error *err)
 {
     int ways = (opt.key != NULL) + (opt.agent != NULL) + (opt.principal != NULL);
+    (void)err;
     if (ways != 1)
         amp_die_usage(ways == 0 ? "no key: give --key FILE, --ssh-agent KEY, or --state DIR and "
                                   "--as PRINCIPAL"
                                 : "--key, --ssh-agent and --as exclude each other");
-    const char *socket = getenv("SSH_AUTH_SOCK");
-    if (opt.key)
-        return amp_signer_of_file(opt.key, socket, out, err);
-    if (opt.agent)
-        return amp_signer_of_agent(socket, opt.agent, out, err);
+    if (!opt.principal)
+        return 0;
     if (!opt.state)
-        amp_die_usage("--as needs a state directory: --state DIR or AMP_STATE");
-    if (amp_person_only(environ, "sign with a key of the state directory", err) < 0)
-        return -1;
-    return amp_state_signer(opt.state, opt.principal, out, err);
+        amp_die_no_state();
+    c->act = "sign with a key of the state directory";
+    return 0;
+}
+
+int signer_open(struct amp_signer **out, struct amp_error *err)
+{
+    const char *socket = getenv("SSH_AUTH_SOCK");
+    return opt.key     ? amp_signer_of_file(opt.key, socket, out, err)
+           : opt.agent ? amp_signer_of_agent(socket, opt.agent, out, err)
+                       : amp_state_signer(opt.state, opt.principal, out, err);
 }
 
 static void finding_warn(void *ctx, const struct amp_trust_finding *f)
@@ -86,11 +89,9 @@ int time_named(const char *option, const char *text, int64_t *ms, struct amp_err
                     option, text);
 }
 
-int change_record(const char *code, struct amp_span fingerprint, const char *what,
-                  struct amp_error *err)
+int change_record(struct amp_store *s, const char *code, struct amp_span fingerprint,
+                  const char *what, struct amp_error *err)
 {
-    const struct amp_store_options how = {.lock_timeout_ms = opt.lock_timeout_ms,
-                                          .actor = "amp-sign"};
     const struct amp_line_place at = {.tool = "amp-sign", .now_ms = amp_now_ms()};
     const struct amp_finding f = {.severity = AMP_SEV_WARNING,
                                   .type = {"", 0},
@@ -103,14 +104,10 @@ int change_record(const char *code, struct amp_span fingerprint, const char *wha
                                   .found = "",
                                   .expected = ""};
     AMP_BUF struct amp_buf record = {0};
-    struct amp_store *store = NULL;
-    if (!opt.state)
+    if (!s)
         return 0;
     amp_buf_init(&record, 1 << 16);
-    if (amp_finding_record(&f, &at, &record, err) < 0 ||
-        amp_store_open(opt.state, &how, &store, err) < 0)
-        return -1;
-    int rc = amp_store_error_log(store, amp_buf_span(&record), err);
-    amp_store_close(store);
-    return rc;
+    return amp_finding_record(&f, &at, &record, err) < 0
+               ? -1
+               : amp_store_error_log(s, amp_buf_span(&record), err);
 }

@@ -1,10 +1,10 @@
-/* The parts of amp-sign: the options that verbs share, and a function for each verb. */
+/* The options of amp-sign, and what several of its verbs open. */
 #ifndef AMP_SIGN_SIGN_H
 #define AMP_SIGN_SIGN_H
 
 #include <amp/base/clock.h>
 
-#include "cli/rows.h"
+#include "cli/state.h"
 #include "identity/state.h"
 
 struct sign_options {
@@ -16,19 +16,19 @@ struct sign_options {
 };
 extern struct sign_options opt;
 
-int verb_sign(int argc, char **argv);
-int verb_verify(int argc, char **argv);
-int verb_keygen(int argc, char **argv);
-int verb_rotate(int argc, char **argv);
-int verb_revoke(int argc, char **argv);
-int verb_trust_add(int argc, char **argv);
-int verb_trust_list(int argc, char **argv);
-int verb_trust_remove(int argc, char **argv);
-extern const struct amp_opt token_make_opts[], token_check_opts[];
-int verb_token_make(int argc, char **argv);
-int verb_token_check(int argc, char **argv);
+#define SIGNER_OPT_AS                                                                              \
+    AMP_OPT_ROW(0, "as", AMP_OPT_STRING, &opt.principal, "PRINCIPAL",                              \
+                "whose key of the state directory: NAME or ROLE/NAME")
+#define SIGNER_OPTS                                                                                \
+    AMP_OPT_ROW(0, "key", AMP_OPT_PATH, &opt.key, "FILE", "private key to sign with"),             \
+        AMP_OPT_ROW(0, "ssh-agent", AMP_OPT_STRING, &opt.agent, "KEY",                             \
+                    "key of ssh-agent: a fingerprint, a public key or a .pub file"),               \
+        SIGNER_OPT_AS
 
-/* The signer that --key, --ssh-agent or --state and --as name. */
+/* The check of a verb that signs: one of --key, --ssh-agent and --as is given; the last one needs a
+ * state directory and a person. */
+int signer_check(struct amp_command *c, struct amp_error *err);
+/* The signer that they name. */
 int signer_open(struct amp_signer **out, struct amp_error *err);
 /* Trust in the keys of the state and of --allowed-signers; findings are printed. */
 int trust_open(struct amp_trust **out, struct amp_error *err);
@@ -39,9 +39,9 @@ int key_named(const char *text, struct amp_pubkey *key, struct amp_error *err);
 /* The instant that an option names: RFC 3339, "now", or a duration before now with a minus. */
 int time_named(const char *option, const char *text, int64_t *ms, struct amp_error *err);
 
-/* Records a change of keys or trust in the state's error log, if there is a state; all codes are in
- * amp-codes(7). */
-int change_record(const char *code, struct amp_span fingerprint, const char *what,
-                  struct amp_error *err);
+/* Records a change of keys or trust in the error log of the state s (NULL: no state); all codes are
+ * in amp-codes(7). */
+int change_record(struct amp_store *s, const char *code, struct amp_span fingerprint,
+                  const char *what, struct amp_error *err);
 
 #endif

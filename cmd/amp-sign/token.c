@@ -13,12 +13,8 @@ static const char *audience = "amp", *issuer, *nonce, *sub, *holder;
 static int64_t ttl_ms = 900000;
 static bool once;
 
-const struct amp_opt token_make_opts[] = {
-    {0, "key", AMP_OPT_PATH, &opt.key, "FILE", .doc = "private key to sign with"},
-    {0, "ssh-agent", AMP_OPT_STRING, &opt.agent, "KEY",
-     .doc = "key of ssh-agent: a fingerprint, a public key or a .pub file"},
-    {0, "as", AMP_OPT_STRING, &opt.principal, "PRINCIPAL",
-     .doc = "whose key of the state directory: NAME or ROLE/NAME"},
+static const struct amp_opt token_make_opts[] = {
+    SIGNER_OPTS,
     {0, "issuer", AMP_OPT_STRING, &issuer, "PRINCIPAL",
      .doc = "the issuer in the token (default: that of --as)"},
     {0, "audience", AMP_OPT_STRING, &audience, "NAME", .doc = "whom the token is for"},
@@ -28,7 +24,7 @@ const struct amp_opt token_make_opts[] = {
     {0, "once", AMP_OPT_FLAG, &once, NULL, .doc = "the token admits one message"},
     AMP_OPT_END,
 };
-const struct amp_opt token_check_opts[] = {
+static const struct amp_opt token_check_opts[] = {
     {0, "audience", AMP_OPT_STRING, &audience, "NAME", .doc = "whom the token is for"},
     {0, "subject", AMP_OPT_STRING, &sub, "NAME", .doc = "the sender that it must admit"},
     {0, "holder", AMP_OPT_STRING, &holder, "KEY", .doc = "the key that it must be bound to"},
@@ -39,18 +35,25 @@ const struct amp_opt token_check_opts[] = {
 
 /* ---- make ---- */
 
-static int token_make(const char *subject, const char *key, struct amp_error *err)
+static int make_check(struct amp_command *c, struct amp_error *err)
+{
+    if (!issuer && !opt.principal)
+        amp_die_usage("--issuer is required without --as");
+    return signer_check(c, err);
+}
+
+static int verb_token_make(struct amp_command *c, struct amp_error *err)
 {
     __attribute__((cleanup(amp_auto_signer))) struct amp_signer *s = NULL;
     AMP_BUF struct amp_buf out = {0};
     struct amp_pubkey bound;
     char jti[AMP_UUID_MAX];
     int64_t now = amp_now_ms();
-    if (key_named(key, &bound, err) < 0 || signer_open(&s, err) < 0)
+    if (key_named(c->argv[1], &bound, err) < 0 || signer_open(&s, err) < 0)
         return -1;
     amp_uuid4(jti);
     const struct amp_pop t = {.iss = amp_span_str(issuer ? issuer : opt.principal),
-                              .sub = amp_span_str(subject),
+                              .sub = amp_span_str(c->argv[0]),
                               .aud = amp_span_str(audience),
                               .jti = amp_span_str(jti),
                               .nonce = amp_span_str(nonce),
@@ -62,16 +65,6 @@ static int token_make(const char *subject, const char *key, struct amp_error *er
     if (amp_pop_make(s, &t, &out, err) < 0 || amp_buf_str(&out, "\n", err) < 0)
         return -1;
     return amp_out(amp_buf_span(&out), err);
-}
-
-int verb_token_make(int argc, char **argv)
-{
-    struct amp_error err;
-    if (argc != 2)
-        amp_die_usage("exactly one SUBJECT and one KEY are required");
-    if (!issuer && !opt.principal)
-        amp_die_usage("--issuer is required without --as");
-    return token_make(argv[0], argv[1], &err) < 0 ? amp_complain(&err) : 0;
 }
 
 /* ---- check ---- */
@@ -141,14 +134,14 @@ static int tokens_check(struct amp_verifier *v, const struct amp_pop_use *use,
     return rc;
 }
 
-int verb_token_check(int argc, char **argv)
+static int verb_token_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
     __attribute__((cleanup(amp_auto_trust))) struct amp_trust *trust = NULL;
     __attribute__((cleanup(amp_auto_verifier))) struct amp_verifier *v = NULL;
     struct amp_pubkey bound = {0};
-    if (trust_open(&trust, &err) < 0 || (holder && key_named(holder, &bound, &err) < 0))
-        return amp_complain(&err);
+    (void)c;
+    if (trust_open(&trust, err) < 0 || (holder && key_named(holder, &bound, err) < 0))
+        return -1;
     const struct amp_verifier_options how = {.trust = trust, .stop = &amp_stop};
     const struct amp_pop_use use = {.aud = amp_span_str(audience),
                                     .sub = amp_span_str(sub),
@@ -156,7 +149,15 @@ int verb_token_check(int argc, char **argv)
                                     .nonce = amp_span_str(nonce),
                                     .now_ms = amp_now_ms(),
                                     .skew_ms = opt.skew_ms};
-    if (amp_verifier_new(&how, &v, &err) < 0 || tokens_check(v, &use, &err) < 0)
-        return amp_complain(&err);
-    return 0;
+    return amp_verifier_new(&how, &v, err) < 0 ? -1 : tokens_check(v, &use, err);
 }
+
+const struct amp_verb token_verbs[] = {
+    {"token make", "SUBJECT KEY", "admit the holder of a key for a time", token_make_opts,
+     verb_token_make, .least = 2, .most = 2,
+     .usage = "exactly one SUBJECT and one KEY are required", .check = make_check,
+     .who = AMP_WHO_WITH("--as")},
+    {"token check", "", "check the tokens on stdin and print their claims", token_check_opts,
+     verb_token_check},
+    {0},
+};

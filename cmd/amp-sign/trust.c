@@ -8,13 +8,13 @@
 #include "base/codes.h"
 #include "cli/table.h"
 #include "sign.h"
-#include "worktree/person.h"
 
-static const char *file_needed(void)
+static int file_check(struct amp_command *c, struct amp_error *err)
 {
+    (void)c, (void)err;
     if (!opt.allowed)
         amp_die_usage("no file: give --allowed-signers FILE or set identity.allowed_signers");
-    return opt.allowed;
+    return 0;
 }
 
 /* A list of principals: patterns without spaces, quotes and control characters. */
@@ -46,10 +46,28 @@ static int seconds_named(const char *option, const char *text, int64_t *s, struc
     return 0;
 }
 
-static int line_add(const char *path, const char *principals, const struct amp_pubkey *key,
-                    struct amp_error *err)
+static struct amp_pubkey added;
+
+static int add_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_trust_line line = {.principals = amp_span_str(principals),
+    file_check(c, err);
+    if (!list_is(amp_span_str(c->argv[0])))
+        amp_die_usage("PRINCIPALS are names or patterns, separated by commas, not '%s'",
+                      c->argv[0]);
+    if (!list_is(amp_span_str(opt.namespaces)))
+        amp_die_usage("--namespaces takes names, separated by commas");
+    if (opt.comment && !comment_is(opt.comment))
+        amp_die_usage("--comment has a control character");
+    if (key_named(c->argv[1], &added, err) < 0)
+        return -1;
+    if (added.n == 0)
+        amp_die_usage("KEY is a public key or a .pub file; a fingerprint is not enough");
+    return 0;
+}
+
+static int verb_trust_add(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_trust_line line = {.principals = amp_span_str(c->argv[0]),
                                   .namespaces = amp_span_str(opt.namespaces),
                                   .comment = amp_span_str(opt.comment ? opt.comment : "")};
     char what[320];
@@ -58,54 +76,28 @@ static int line_add(const char *path, const char *principals, const struct amp_p
         return -1;
     if (line.valid_before_s > 0 && line.valid_before_s <= line.valid_after_s)
         return amp_fail(err, AMP_USAGE, bad_time, "--valid-before is not after --valid-after");
-    int rc = amp_trust_file_add(path, key, &line, err);
-    if (rc < 0)
+    if (amp_trust_file_add(opt.allowed, &added, &line, err) < 0)
         return -1;
-    snprintf(what, sizeof what, "the key may speak for %.120s (%.120s)", principals, path);
-    return change_record(AMP_CODE(key_trusted), amp_span_str(key->fingerprint), what, err);
+    snprintf(what, sizeof what, "the key may speak for %.120s (%.120s)", c->argv[0], opt.allowed);
+    return change_record(c->store, AMP_CODE(key_trusted), amp_span_str(added.fingerprint), what,
+                         err);
 }
 
-int verb_trust_add(int argc, char **argv)
+static int verb_trust_remove(struct amp_command *c, struct amp_error *err)
 {
     struct amp_pubkey key;
-    struct amp_error err = {0};
-    if (argc != 2)
-        amp_die_usage("PRINCIPALS and KEY are required");
-    const char *path = file_needed();
-    if (!list_is(amp_span_str(argv[0])))
-        amp_die_usage("PRINCIPALS are names or patterns, separated by commas, not '%s'", argv[0]);
-    if (!list_is(amp_span_str(opt.namespaces)))
-        amp_die_usage("--namespaces takes names, separated by commas");
-    if (opt.comment && !comment_is(opt.comment))
-        amp_die_usage("--comment has a control character");
-    if (amp_person_only(environ, "change trust", &err) < 0 || key_named(argv[1], &key, &err) < 0)
-        return amp_complain(&err);
-    if (key.n == 0)
-        amp_die_usage("KEY is a public key or a .pub file; a fingerprint is not enough");
-    return line_add(path, argv[0], &key, &err) < 0 ? amp_complain(&err) : AMP_OK;
-}
-
-int verb_trust_remove(int argc, char **argv)
-{
-    struct amp_pubkey key;
-    struct amp_error err = {0};
     uint32_t n;
     char what[320];
-    if (argc != 1)
-        amp_die_usage("one KEY is required");
-    const char *path = file_needed();
-    if (amp_person_only(environ, "change trust", &err) < 0 || key_named(argv[0], &key, &err) < 0 ||
-        amp_trust_file_remove(path, amp_span_str(key.fingerprint),
-                              amp_span_str(opt.only ? opt.only : ""), &n, &err) < 0)
-        return amp_complain(&err);
-    if (n == 0) {
-        amp_fail(&err, AMP_NO, key_not_found, "%s has no such line of %s", path, key.fingerprint);
-        return amp_complain(&err);
-    }
-    snprintf(what, sizeof what, "%u lines of the key were removed (%.200s)", n, path);
-    if (change_record(AMP_CODE(key_untrusted), amp_span_str(key.fingerprint), what, &err) < 0)
-        return amp_complain(&err);
-    return AMP_OK;
+    if (key_named(c->argv[0], &key, err) < 0 ||
+        amp_trust_file_remove(opt.allowed, amp_span_str(key.fingerprint),
+                              amp_span_str(opt.only ? opt.only : ""), &n, err) < 0)
+        return -1;
+    if (n == 0)
+        return amp_fail(err, AMP_NO, key_not_found, "%s has no such line of %s", opt.allowed,
+                        key.fingerprint);
+    snprintf(what, sizeof what, "%u lines of the key were removed (%.200s)", n, opt.allowed);
+    return change_record(c->store, AMP_CODE(key_untrusted), amp_span_str(key.fingerprint), what,
+                         err);
 }
 
 /* Listing */
@@ -178,23 +170,50 @@ static int entry_row(void *ctx, const struct amp_trust_entry *e, struct amp_erro
     return amp_table_row(&l->table, cells, 6, err);
 }
 
-int verb_trust_list(int argc, char **argv)
+static int verb_trust_list(struct amp_command *c, struct amp_error *err)
 {
     static const char *const head[] = {"KEY",        "STATUS", "PRINCIPALS",
                                        "NAMESPACES", "UNTIL",  "FILE"};
     AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
-    struct amp_error err = {0};
-    (void)argc;
-    (void)argv;
-    if (trust_open(&trust, &err) < 0)
-        return amp_complain(&err);
+    (void)c;
+    if (trust_open(&trust, err) < 0)
+        return -1;
     struct listing l = {.now_ms = amp_now_ms()};
     if (opt.json)
-        return amp_trust_each(trust, entry_json, &l.now_ms, &err) < 0 ? amp_complain(&err) : AMP_OK;
+        return amp_trust_each(trust, entry_json, &l.now_ms, err);
     amp_table_init(&l.table, head, 6);
-    int rc = amp_trust_each(trust, entry_row, &l, &err);
+    int rc = amp_trust_each(trust, entry_row, &l, err);
     if (rc == 0)
-        rc = amp_table_print(&l.table, &err);
+        rc = amp_table_print(&l.table, err);
     amp_table_release(&l.table);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+static const struct amp_opt add_opts[] = {
+    {0, "namespaces", AMP_OPT_STRING, &opt.namespaces, "LIST",
+     .doc = "what the key may sign, patterns separated by commas"},
+    {0, "valid-after", AMP_OPT_STRING, &opt.after, "TIME", .doc = "start of the key's validity"},
+    {0, "valid-before", AMP_OPT_STRING, &opt.before, "TIME", .doc = "end of the key's validity"},
+    {0, "comment", AMP_OPT_STRING, &opt.comment, "TEXT", .doc = "comment in the line"},
+    AMP_OPT_END,
+};
+static const struct amp_opt list_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &opt.json, NULL, .doc = "print one JSON object per line"},
+    AMP_OPT_END,
+};
+static const struct amp_opt remove_opts[] = {
+    {0, "principals", AMP_OPT_STRING, &opt.only, "LIST",
+     .doc = "only the line with exactly these principals"},
+    AMP_OPT_END,
+};
+
+const struct amp_verb trust_verbs[] = {
+    {"trust add", "PRINCIPALS KEY", "trust a key to speak for principals", add_opts, verb_trust_add,
+     .least = 2, .most = 2, .usage = "PRINCIPALS and KEY are required", .check = add_check,
+     .opens = AMP_OPENS_GIVEN, .act = "change trust", .who = AMP_WHO_PERSON},
+    {"trust list", "", "list the trusted keys", list_opts, verb_trust_list},
+    {"trust remove", "KEY", "remove the lines of a key", remove_opts, verb_trust_remove, .least = 1,
+     .most = 1, .usage = "one KEY is required", .check = file_check, .opens = AMP_OPENS_GIVEN,
+     .act = "change trust", .who = AMP_WHO_PERSON},
+    {0},
+};
