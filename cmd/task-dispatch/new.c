@@ -93,6 +93,7 @@ struct draft {
     json_t *task;
     const char *path;     /* NULL: from options only */
     struct amp_span text; /* of the file */
+    struct amp_span kept; /* the text that says what the task is, for its record; or empty */
     size_t own[SOURCES];  /* number of the elements of a list that the file has */
 };
 
@@ -149,6 +150,16 @@ static void apply_options(struct draft *d)
             add_texts(d, i);
     }
     add_constraints(d->task);
+}
+
+/* Whether the file does not say what the task is: an option replaces or adds to what it has. */
+static bool is_changed_by_options(const json_t *read)
+{
+    for (size_t i = 0; i < SOURCES; i++)
+        if (sources[i].list ? sources[i].list->n > 0
+                            : *sources[i].value && json_object_get(read, sources[i].member))
+            return true;
+    return false;
 }
 
 static bool constraint_given(struct amp_span name)
@@ -270,12 +281,16 @@ static int id_give(struct amp_store *store, json_t *task, struct amp_error *err)
 }
 
 /* Creates the task of a message, without its LF. 1: it was refused, and a warning said why. */
-static int task_create(struct amp_store *store, const char *name, struct amp_span line,
+static int task_create(struct amp_store *store, const struct draft *d, struct amp_span line,
                        const char *const *patterns, struct amp_error *err)
 {
+    const char *name = amp_json_str(d->task, "task_id");
     struct amp_task_status before;
-    struct amp_coordinate_options opt = {
-        .consumer = AMP_CREATE_CONSUMER, .ids = ids, .protected_ = patterns, .warn = amp_warn};
+    struct amp_coordinate_options opt = {.consumer = AMP_CREATE_CONSUMER,
+                                         .ids = ids,
+                                         .protected_ = patterns,
+                                         .text = d->kept,
+                                         .warn = amp_warn};
     AMP_BUF struct amp_buf said = {.max = 256};
     if (task_policy(&opt.policy, err) < 0 ||
         amp_task_status(store, amp_span_str(name), &before, err) < 0)
@@ -317,8 +332,7 @@ static int task_write(struct amp_store *store, struct draft *d, struct amp_error
     if (line_sign(&line, &whole, err) < 0)
         return -1;
     if (!print)
-        return task_create(store, amp_json_str(d->task, "task_id"), amp_buf_span(&whole),
-                           opt.protected_, err);
+        return task_create(store, d, amp_buf_span(&whole), opt.protected_, err);
     return amp_buf_str(&whole, "\n", err) < 0 ? -1 : amp_out(amp_buf_span(&whole), err);
 }
 
@@ -340,6 +354,8 @@ static int file_write(struct amp_store *store, const char *path, struct amp_erro
     json_auto_t *task = amp_new_read(amp_buf_span(&text), &at, err);
     struct draft d = {
         .task = task, .path = input ? "standard input" : path, .text = amp_buf_span(&text)};
+    if (task && !is_changed_by_options(task))
+        d.kept = d.text;
     return task ? task_write(store, &d, err) : name_place(&d, &at, err);
 }
 
@@ -361,9 +377,9 @@ static int identity_open(struct amp_error *err)
     return amp_identity_cli_open(&task_identity, &who, &ids, err);
 }
 
-int task_send(struct amp_store *store, json_t *task, struct amp_error *err)
+int task_send(struct amp_store *store, json_t *task, struct amp_span text, struct amp_error *err)
 {
-    struct draft d = {.task = task};
+    struct draft d = {.task = task, .kept = text};
     int rc = identity_open(err) < 0 ? -1 : task_write(store, &d, err);
 
     amp_git_close(git);

@@ -26,8 +26,9 @@ int task_patterns(const json_t *config, const char *section, const char *key, co
 void task_patterns_free(const char *const *v);
 
 /* new.c: creates a task from a document of task/new.h, or sends it again if it has the id of an
- * open task. 1: it was refused, and a warning said why. */
-int task_send(struct amp_store *store, json_t *task, struct amp_error *err);
+ * open task. text: the file that says the same, for its record, or empty. 1: it was refused, and a
+ * warning said why. */
+int task_send(struct amp_store *store, json_t *task, struct amp_span text, struct amp_error *err);
 
 /* The repository in which this process was started; else the directory. */
 int task_here(char out[PATH_MAX], struct amp_error *err);

@@ -189,6 +189,7 @@ static const struct amp_rec_field task_fields[] = {
     DOCUMENT("forbidden_actions", forbidden, &list_ops),
     DOCUMENT("tech_constraints", constraints, &object_ops),
     TASK(STRING, "source_ref", source_ref),
+    AMP_REC(STRING, struct amp_task, "text", text),
     TASK(STRING, "original_dispatch_ref", first_dispatch),
     TASK(STRING, "last_successful_msg_id", last_ref),
     TASK(INT, "reject_count", reject_count),

@@ -57,6 +57,7 @@ struct amp_task {
     json_t *criteria, *forbidden, *constraints; /* list, list, object */
     json_t *commands;     /* criteria that a person gave as commands: only these may run */
     char *source_ref;     /* the admin's dispatch */
+    char *text;           /* the file of which a person made it, or "" */
     char *first_dispatch; /* the coordinator's first dispatch */
     char *last_ref;       /* the last successful message */
     struct amp_task_part *parts;

@@ -254,19 +254,31 @@ Hint: look at the file" ]
   EDITOR="grep -c" run -1 --separate-stderr task-dispatch edit 3
   [[ $stderr == *"the editor failed; nothing is changed"* ]]
   VISUAL='cat' EDITOR=false run -0 --separate-stderr task-dispatch edit 3
-  [ "$output" = "# work of z
-Branch: agent/z
-Risk: medium
-
-## Acceptance criteria
-- a file says so" ]
+  jq -e '.description == "work of z" and .branch == "agent/z" and .risk_level == "medium" and
+    .acceptance_criteria == ["a file says so"]' <<<"$output"
   [[ $stderr == *"T-2026-003 is not changed"* ]]
-  EDITOR="sed -i 's/a file/the file/; s/Risk: .*/Risk: low/'" run -0 task-dispatch edit 3
+  EDITOR="sed -i 's/a file/the file/; s/\"medium\"/\"low\"/'" run -0 task-dispatch edit 3
   [ "$output" = "T-2026-003 sent again" ]
   jq -e '.acceptance_criteria == ["the file says so"] and .risk_level == "low" and .branch == "agent/z" and .base != null' state/tasks/T-2026-003.json
-  EDITOR="sed -i 's/## .*/## Else/'" TMPDIR=$PWD run -65 --separate-stderr task-dispatch edit 3
-  [[ $stderr == *"your text is in $PWD/T-2026-003."*"line 5: unknown section"* ]]
-  grep -q "## Else" T-2026-003.*.md
+  # A task file is opened as it is; what it does not have, such as the branch of an option, stays.
+  printf '# work of u\n\n  - indented\n\n## Criteria\n- a file says so\n' >text
+  task-dispatch new -C work --branch agent/u text
+  VISUAL=cat run -0 --separate-stderr task-dispatch edit 4
+  diff text <(printf '%s\n' "$output")
+  EDITOR="sed -i 's/a file/the file/'" run -0 task-dispatch edit 4
+  jq -e '.acceptance_criteria == ["the file says so"] and .branch == "agent/u"' state/tasks/T-2026-004.json
+  VISUAL=cat run -0 --separate-stderr task-dispatch edit 4
+  diff <(sed 's/a file/the file/' text) <(printf '%s\n' "$output")
+  EDITOR="sed -i 's/## .*/## Else/'" TMPDIR=$PWD run -65 --separate-stderr task-dispatch edit 4
+  [[ $stderr == *"your text is in $PWD/T-2026-004."*"line 5: unknown section"* ]]
+  grep -q "## Else" T-2026-004.*.md
+  # A text that no file could have, and one that options changed.
+  task-dispatch new -C work --branch agent/v --description $'work\n## of v' --criterion 'a file says so'
+  EDITOR="sed -i 's/a file/the file/'" run -0 task-dispatch edit 5
+  jq -e '.acceptance_criteria == ["the file says so"] and .description == "work\n## of v"' state/tasks/T-2026-005.json
+  task-dispatch new -C work --branch agent/w --criterion 'and more' text
+  VISUAL=cat run -0 --separate-stderr task-dispatch edit 6
+  jq -e '.acceptance_criteria == ["a file says so", "and more"]' <<<"$output"
   run -1 --separate-stderr task-dispatch edit 1
   [[ $stderr == *"task T-2026-001 has ended: it is approved"* ]]
 }
@@ -346,7 +358,7 @@ A
   task-dispatch list --json | jq -se 'map(select(.task == "T-2026-003"))[0].working'
   task-dispatch list | grep -qE "^T-2026-003  working \(bob, [0-9]+ s\) "
   run -1 --separate-stderr task-dispatch edit 3
-  [[ $stderr == *"task T-2026-003 is working (bob, "*"its text is changed before or after that"* ]]
+  [[ $stderr == *"task T-2026-003 is working (bob, "*"its result would be refused; edit the task when the attempt has ended"* ]]
   began=$(date +%s%N)
   task-dispatch cancel 3
   took=$((($(date +%s%N) - began) / 1000000))

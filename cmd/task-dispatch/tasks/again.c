@@ -107,14 +107,14 @@ static void quiet(const char *fmt, ...)
     (void)fmt;
 }
 
-/* Sends it, and ends the questions about what it was before. */
-static int task_again(struct again *a, json_t *task, struct amp_error *err)
+/* Sends it, and ends the questions about what it was before. text: see task_send. */
+static int task_again(struct again *a, json_t *task, struct amp_span text, struct amp_error *err)
 {
     bool dirty = false;
     struct amp_hitl h = {.store = a->store, .actor = "hitl-prompt", .dirty = &dirty, .note = quiet};
     uint32_t n;
 
-    int rc = task_send(a->store, task, err);
+    int rc = task_send(a->store, task, text, err);
     return rc != 0 || amp_task_ended(a->task.state) ? rc
            : amp_question_end_task(&h, amp_span_str(a->task.id), &n, err) < 0
                ? -1
@@ -176,46 +176,12 @@ static int retry_do(struct again *a, struct amp_error *err)
     json_auto_t *task = task_json(&a->task);
     if (!task || json_object_set_new(task, "description", json_stringn(text.data, text.len)) < 0)
         return amp_fail(err, AMP_USAGE, bad_value, "--hint: the value is not UTF-8");
-    return task_again(a, task, err);
+    /* The file of one that has ended also has the subtasks that were approved. */
+    return task_again(a, task, amp_span_str(amp_task_ended(a->task.state) ? "" : a->task.text),
+                      err);
 }
 
 /* ---- edit ---- */
-
-static int list_add(struct amp_buf *b, const char *title, const json_t *list, struct amp_error *err)
-{
-    if (json_array_size(list) && amp_buf_fmt(b, err, "\n## %s\n", title) < 0)
-        return -1;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *e = json_array_get(list, i);
-        const char *text =
-            json_is_string(e) ? json_string_value(e) : amp_json_str(e, "description");
-        json_int_t lines = json_integer_value(json_object_get(e, "estimated_lines"));
-        if (amp_buf_fmt(b, err, "- %s", text) < 0 ||
-            (lines && amp_buf_fmt(b, err, " (~%lld lines)", (long long)lines) < 0) ||
-            amp_buf_str(b, "\n", err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* The task as Markdown that amp_new_read reads, without repository, base and constraints. */
-static int text_write(const json_t *task, struct amp_buf *b, struct amp_error *err)
-{
-    const char *d = amp_json_str(task, "description");
-    size_t n = strcspn(d, "\n");
-    const char *rest = d + n + strspn(d + n, "\n");
-
-    return amp_buf_fmt(b, err, "# %.*s\nBranch: %s\nRisk: %s\n", (int)n, d,
-                       amp_json_str(task, "branch"), amp_json_str(task, "risk_level")) < 0 ||
-                   (*rest && amp_buf_fmt(b, err, "\n%s\n", rest) < 0) ||
-                   list_add(b, "Subtasks", json_object_get(task, "subtasks"), err) < 0 ||
-                   list_add(b, "Acceptance criteria", json_object_get(task, "acceptance_criteria"),
-                            err) < 0 ||
-                   list_add(b, "Forbidden actions", json_object_get(task, "forbidden_actions"),
-                            err) < 0
-               ? -1
-               : 0;
-}
 
 /* Runs the person's editor on the file. */
 static int editor_run(const char *path, struct amp_error *err)
@@ -250,7 +216,8 @@ static int editor_run(const char *path, struct amp_error *err)
 static int text_send(struct again *a, struct amp_span text, const json_t *old,
                      struct amp_error *err)
 {
-    static const char *const kept[] = {"task_id", "repo", "base", "tech_constraints", NULL};
+    static const char *const kept[] = {"task_id", "repo",       "branch",
+                                       "base",    "risk_level", "tech_constraints"};
     struct amp_new_fault at = {0};
     json_auto_t *task = amp_new_read(text, &at, err);
 
@@ -258,10 +225,10 @@ static int text_send(struct again *a, struct amp_span text, const json_t *old,
         struct amp_error why = *err;
         return amp_fail_text(err, why.status, why.code, "line %u: %s", at.line, why.what);
     }
-    for (size_t i = 0; kept[i]; i++)
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (json_object_get(old, kept[i]) && !json_object_get(task, kept[i]))
             json_object_set(task, kept[i], json_object_get(old, kept[i]));
-    return task_again(a, task, err);
+    return task_again(a, task, text, err);
 }
 
 static int edit_check(const struct again *a, struct amp_error *err)
@@ -270,10 +237,23 @@ static int edit_check(const struct again *a, struct amp_error *err)
 
     if (amp_task_ended(t->state))
         return amp_fail(err, AMP_NO, ended, "task %s has ended: it is %s", t->id, a->words);
-    return a->working ? amp_fail(err, AMP_NO, already_in_progress,
-                                 "task %s is %s; its text is changed before or after that", t->id,
-                                 a->words)
-                      : 0;
+    /* The coordinator takes no result of a dispatch that another one has replaced. */
+    return a->working
+               ? amp_fail(err, AMP_NO, already_in_progress,
+                          "task %s is %s: the agent has the text as it is, and its result would be "
+                          "refused; edit the task when the attempt has ended",
+                          t->id, a->words)
+               : 0;
+}
+
+/* The file of the task, or the task as JSON if no file has it. */
+static int text_make(const struct again *a, const json_t *task, struct amp_buf *out,
+                     struct amp_error *err)
+{
+    if (*a->task.text)
+        return amp_buf_str(out, a->task.text, err);
+    AMP_FREE char *text = json_dumps(task, JSON_INDENT(2));
+    return text ? amp_buf_fmt(out, err, "%s\n", text) : amp_fail_memory(err);
 }
 
 static int edit_do(struct again *a, struct amp_error *err)
@@ -292,7 +272,7 @@ static int edit_do(struct again *a, struct amp_error *err)
     AMP_CLOSE int fd = mkstemps(path, 3);
     if (fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
-    int rc = text_write(task, &before, err) < 0 ||
+    int rc = text_make(a, task, &before, err) < 0 ||
                      amp_write_all(fd, amp_buf_span(&before), err) < 0 ||
                      editor_run(path, err) < 0 ||
                      amp_file_read(AT_FDCWD, path, TEXT_MAX, &after, err) < 0

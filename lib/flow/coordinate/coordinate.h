@@ -35,7 +35,8 @@ struct amp_coordinate_options {
     int64_t ack_timeout_sec; /* of sent messages; 0: the protocol's default */
     struct amp_task_policy policy;
     const char *const *protected_; /* branches besides main and master, NULL-terminated, or NULL */
-    volatile const int *stop;      /* the number of the signal that ends the run, or 0 */
+    struct amp_span text; /* of amp_coordinate_task: the task's file, for its record; or empty */
+    volatile const int *stop; /* the number of the signal that ends the run, or 0 */
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
     void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
@@ -55,8 +56,8 @@ int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt
 
 /* Takes a person's new task, a line without LF, as a coordinator does. Its dispatch stays in the
  * outbox of AMP_CREATE_CONSUMER, from which the coordinator that runs, or the next one, sends it.
- * Of opt only the policy, protected_, ids and warn count; consumer is AMP_CREATE_CONSUMER. 1: the
- * task was refused, and warn said why. */
+ * Of opt only the policy, protected_, text, ids and warn count; consumer is AMP_CREATE_CONSUMER. 1:
+ * the task was refused, and warn said why. */
 #define AMP_CREATE_CONSUMER "task-dispatch.new"
 int amp_coordinate_task(struct amp_store *s, const struct amp_coordinate_options *opt,
                         struct amp_span line, struct amp_error *err);

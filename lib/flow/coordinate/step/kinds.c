@@ -32,6 +32,7 @@ static int fill_task(struct amp_step *st, struct amp_error *err)
         amp_task_set(&t->repo, v->body.dispatch.repo, err) < 0 ||
         amp_task_set(&t->branch, v->body.dispatch.branch, err) < 0 ||
         amp_task_set(&t->source_ref, v->id, err) < 0 ||
+        amp_task_set(&t->text, st->c->opt->text, err) < 0 ||
         amp_task_set(&t->last_ref, v->id, err) < 0 ||
         amp_step_replace(&t->criteria, amp_step_texts(&v->body.dispatch.criteria), err) < 0 ||
         amp_step_replace(&t->commands, commands_of(st), err) < 0 ||
