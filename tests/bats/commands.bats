@@ -46,7 +46,7 @@ A
   # The second one: the reviewer's, but for the command.
   jq -se '.[1] | .decision == "approved" and (.criteria_results[0] | .passed == true and (.evidence | startswith("exit 0\n"))) and
     (.criteria_results[1] | .passed == true and .evidence == "as it says")' ../verdicts
-  [ "$(task-dispatch log 1 2>&1 >/dev/null | grep -c "attempt 2 by reviewer")" -eq 1 ]
+  [ "$(task-dispatch log 1 reviewer 2>&1 >/dev/null | grep -c "attempt 2 by reviewer")" -eq 1 ]
   ls -d .git/amp/run/T-*/reviewer-S1-1-*/ >../dirs
   while read -r dir; do [ ! -s "$dir/stdout" ]; done <../dirs
 }

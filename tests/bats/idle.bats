@@ -132,6 +132,11 @@ task() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$1\""; }
   traced amp-ack log --follow >out
   still
   end
+  repo work
+  task-dispatch new -C work --id T-2026-001 -d x
+  traced task-dispatch log --follow 1 >out
+  still
+  end
   mkfifo in
   exec 9<>in
   traced agent-registry heartbeat --emit --interval 1h <in >out

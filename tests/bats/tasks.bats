@@ -302,11 +302,35 @@ Hint: look at the file" ]
   [ ! -e hostile ]
 }
 
+@test "diff without a base: against the branch for which the work is, also when the task's is checked out" {
+  git init -qb main new
+  task-dispatch new --print -C new --id T-2026-004 -b agent/n -d "work of n" --criterion x >message
+  ends 75 task-dispatch coordinate <message >told 2>err
+  grep -q "unknown base HEAD" err
+  jq -e '.base == ""' state/tasks/T-2026-004.json
+  for n in one two three; do
+    [ "$n" != two ] || git -C new checkout -q -b agent/n
+    [ "$n" != three ] || git -C new checkout -q main
+    echo "$n" >>"new/$n"
+    git -C new add -A
+    git -C new commit -qm "$n"
+  done
+  for at in main agent/n --detach; do
+    git -C new checkout -q "$at"
+    [ "$(GIT_PAGER=cat task-dispatch diff 4 | grep '^[+][^+]')" = +two ]
+  done
+}
+
 @test "log prints the newest attempt, escaped on a terminal, and follows until the task ends" {
   need script
   run -0 --separate-stderr task-dispatch log 1
+  [ "$output" = "the work of T-2026-001" ]
+  [[ $stderr == *"S1: attempt 1 by executor"* ]]
+  run -0 --separate-stderr task-dispatch log 1 reviewer
   [ "$output" = "looked at T-2026-001" ]
   [[ $stderr == *"S1: attempt 1 by reviewer"* ]]
+  run -0 --separate-stderr task-dispatch log 1 review
+  [[ $stderr == *"no agent review has worked on T-2026-001"* ]]
   run -0 --separate-stderr task-dispatch log 3
   [ "$output" = "" ]
   [[ $stderr == *"no agent has worked on T-2026-003"* ]]
@@ -388,5 +412,5 @@ A
   done >script
   [ "$(grep -c '^task-dispatch' script)" -eq 3 ]
   run -0 --separate-stderr bash -euo pipefail script
-  [[ $output == *"+1"*"looked at T-2026-001"*"T-2026-002 sent again" ]]
+  [[ $output == *"+1"*"the work of T-2026-001"*"T-2026-002 sent again" ]]
 }

@@ -133,6 +133,9 @@ static int attempt_add(struct amp_story *st, const char *dir, const char *entry,
     n = snprintf(path, sizeof path, "%s/%s/message.json", dir, entry);
     if (n > 0 && (size_t)n < sizeof path && lstat(path, &at) == 0)
         a->at_ms = (int64_t)at.st_mtim.tv_sec * 1000 + at.st_mtim.tv_nsec / 1000000;
+    /* Only a reviewer gets a diff. */
+    n = snprintf(path, sizeof path, "%s/%s/diff.patch", dir, entry);
+    a->review = n > 0 && (size_t)n < sizeof path && lstat(path, &at) == 0;
     return a->dir && a->agent && a->subtask ? 0 : amp_fail_memory(err);
 }
 

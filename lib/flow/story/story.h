@@ -125,6 +125,7 @@ struct amp_story_event {
 struct amp_story_attempt {
     char *dir, *agent, *subtask;
     int64_t number, at_ms;
+    bool review;
 };
 
 struct amp_story {
