@@ -1,6 +1,5 @@
 /* amp-route inbox AGENT: its options, the list of waiting messages, and --busy, --idle, --return.
  */
-#include "message/history/find.h"
 #include "wiring.h"
 
 #include <limits.h>
@@ -13,10 +12,6 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
-#include "flow/facts.h"
-#include "flow/identity/head.h"
-#include "flow/identity/person.h"
-#include "flow/keep.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
@@ -42,7 +37,7 @@ static struct confine_options walls;
 
 static const char *const formats[] = {"line", "text", "wrap", NULL};
 
-const struct amp_opt inbox_opts[] = {
+static const struct amp_opt inbox_opts[] = {
     {'f', "follow", AMP_OPT_FLAG, &loop.follow, NULL,
      .doc = "wait for more messages until a signal"},
     {'1', "one", AMP_OPT_FLAG, &one, NULL, .doc = "hand over at most one message"},
@@ -125,14 +120,13 @@ static int list_fn(void *ctx, const struct amp_inbox_msg *m)
     return *rc < 0;
 }
 
-static int inbox_list(struct inbox *in)
+static int inbox_list(struct inbox *in, struct amp_error *err)
 {
-    struct amp_error err;
     struct amp_inbox_info info;
     int rc = 0;
-    if (amp_inbox_info(in->store, loop.agent, &in->mem, &info, &err) < 0 ||
-        amp_inbox_each(in->store, loop.agent, list_fn, &rc, &err) < 0 || amp_out_flush(&err) < 0)
-        return amp_complain(&err);
+    if (amp_inbox_info(in->store, loop.agent, &in->mem, &info, err) < 0 ||
+        amp_inbox_each(in->store, loop.agent, list_fn, &rc, err) < 0 || amp_out_flush(err) < 0)
+        return -1;
     if (info.busy_ms > 0 && info.until_ms > amp_now_ms()) {
         char since[AMP_TIME_MAX], until[AMP_TIME_MAX];
         amp_time_format(info.busy_ms, since);
@@ -176,18 +170,17 @@ static int marks_set(struct inbox *in, struct amp_error *err)
     return 0;
 }
 
-static int hand_out(struct inbox *in)
+static int hand_out(struct inbox *in, struct amp_error *err)
 {
-    struct amp_error err = {0};
     struct amp_inbox_end end;
-    if (lanes_set(config, state, NULL, 0, &lane_rules, &err) < 0 || turn_take(in, &err) < 0)
-        return amp_complain(&err);
+    if (lanes_set(config, state, NULL, 0, &lane_rules, err) < 0 || turn_take(in, err) < 0)
+        return -1;
     if (command.n > 0)
         loop.argv = command.v;
     if (one)
         loop.max_messages = 1;
-    if (amp_inbox_loop(in->store, &loop, &end, &err) < 0)
-        return amp_complain(&err);
+    if (amp_inbox_loop(in->store, &loop, &end, err) < 0)
+        return -1;
     if (end.handed > 0)
         return 0;
     if (end.refused == 0)
@@ -195,60 +188,50 @@ static int hand_out(struct inbox *in)
     return AMP_NO;
 }
 
-static int inbox_serve(struct inbox *in)
+static int inbox_serve(struct inbox *in, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
-                                    .look = list,
-                                    .facts = &amp_flow_facts,
-                                    .keep = amp_flow_keep,
-                                    .names = amp_history_names,
-                                    .sign_head = amp_head_sign,
-                                    .actor = "amp-route.inbox"};
     bool marks = busy || idle || return_id;
-    if (access(state, F_OK) != 0)
-        amp_fail(&err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s", state);
-    else
-        amp_store_open(state, &opt, &in->store, &err);
-    if (!in->store)
-        return amp_complain(&err);
     if (list)
-        return inbox_list(in);
-    if (marks && marks_set(in, &err) < 0)
-        return amp_complain(&err);
-    return marks && !loop.between && !loop.follow ? 0 : hand_out(in);
+        return inbox_list(in, err);
+    if (marks && marks_set(in, err) < 0)
+        return -1;
+    return marks && !loop.between && !loop.follow ? 0 : hand_out(in, err);
 }
 
-int route_inbox(int argc, char **argv)
+static int inbox_check(struct amp_command *c, struct amp_error *err)
 {
-    if (argc != 1)
-        amp_die_usage("one agent is needed: amp-route inbox AGENT");
-    if (!state)
-        amp_die_no_state();
+    char program[PATH_MAX];
     if (busy && (idle || loop.between || loop.follow))
         amp_die_usage("--busy excludes the other options");
-    struct inbox in = {.lock = -1};
-    struct amp_error err;
-    loop.name = argv[0];
-    loop.agent = amp_span_str(argv[0]);
-    if (amp_inbox_agent_check(loop.agent, &err) < 0)
-        amp_die_usage("%s", err.what);
-    if (!list && amp_flow_person_or_self(state, amp_cli_name(), environ, loop.name,
-                                         "take messages from an inbox", &err) < 0)
-        return amp_complain(&err);
-    char program[PATH_MAX];
-    if (command.n > 0 && amp_child_find(command.v[0], environ, program, sizeof(program), &err) < 0)
-        amp_die_usage("--exec: %s", err.what);
-    amp_signals_install();
+    loop.name = c->argv[0];
+    loop.agent = amp_span_str(c->argv[0]);
+    if (amp_inbox_agent_check(loop.agent, err) < 0)
+        amp_die_usage("%s", err->what);
+    if (command.n > 0 && amp_child_find(command.v[0], environ, program, sizeof(program), err) < 0)
+        amp_die_usage("--exec: %s", err->what);
+    c->opens = list ? AMP_OPENS_LOOK : AMP_OPENS_FOUND;
+    c->act = list ? NULL : "take messages from an inbox";
+    c->actor = "amp-route.inbox";
+    return 0;
+}
+
+static int route_inbox(struct amp_command *c, struct amp_error *err)
+{
+    struct inbox in = {.store = c->store, .lock = -1};
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
     answers_open(state, config, loop.name);
-    int status =
-        confine_open(&walls, state, &loop.wrap, &err) < 0 ? amp_complain(&err) : inbox_serve(&in);
+    int rc = confine_open(&walls, state, &loop.wrap, err) < 0 ? -1 : inbox_serve(&in, err);
     amp_buf_release(&in.mem);
     confine_close();
     answers_close();
-    amp_store_close(in.store);
-    if (in.lock >= 0)
-        close(in.lock);
-    return status;
+    amp_auto_close(&in.lock);
+    return rc;
 }
+
+const struct amp_verb inbox_verbs[] = {
+    {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, route_inbox,
+     .check = inbox_check, .least = 1, .most = 1,
+     .usage = "one agent is needed: amp-route inbox AGENT", .signals = true, .values = "agent",
+     .who = AMP_WHO_SELF},
+    {0},
+};

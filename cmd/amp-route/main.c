@@ -212,46 +212,37 @@ static int identities_open(struct amp_error *err)
     return 0;
 }
 
-static int route_run(int argc, char **argv)
+static int route_run(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
     struct amp_router *r = NULL;
-    int status = 0;
-    (void)argc;
-    (void)argv;
-    amp_signals_install();
+    (void)c;
     answers_open(router.state, config, NULL);
-    int rc = options_set(&err);
+    int rc = options_set(err);
     if (rc == 0)
-        rc = identities_open(&err);
+        rc = identities_open(err);
     if (rc == 0)
-        rc = confine_open(&walls, router.state, &router.outlets.port.wrap, &err);
+        rc = confine_open(&walls, router.state, &router.outlets.port.wrap, err);
     if (rc == 0) {
         router.verbose = amp_verbose;
         reload_start(&(struct reload_source){config, router.state, &lane_settings}, &routes);
-        rc = amp_router_open(&router, &r, &err);
+        rc = amp_router_open(&router, &r, err);
     }
     if (rc == 0) {
         amp_note_terminal(router.in_path);
-        rc = amp_router_run(r, &err);
+        rc = amp_router_run(r, err);
     }
-    if (rc < 0)
-        status = amp_complain(&err);
     if (r)
         amp_router_say(r);
     amp_router_close(r);
     confine_close();
     amp_identities_close(router.ids);
     answers_close();
-    return status;
+    return rc;
 }
 
-static const struct amp_verb verbs[] = {
-    {NULL, "", "route messages from stdin to ports", options, NULL, "routes are given with -r",
-     .old = route_run},
-    {"replay", "", "print recorded messages again", replay_opts, NULL, .old = route_replay},
-    {"inbox", "AGENT", "hand the messages of an inbox to its agent", inbox_opts, NULL,
-     .old = route_inbox, .values = "agent", .who = AMP_WHO_SELF},
+static const struct amp_verb route_verbs[] = {
+    {NULL, "", "route messages from stdin to ports", options, route_run, "routes are given with -r",
+     .signals = true},
     {0},
 };
 static const int statuses[] = {0,
@@ -271,11 +262,12 @@ AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "amp-route",
     .doc = "deliver messages to FIFOs, files, spools and commands",
-    .verbs = (const struct amp_verb *const[]){verbs, NULL},
+    .verbs = (const struct amp_verb *const[]){route_verbs, replay_verbs, inbox_verbs, NULL},
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
     .values = amp_flow_values,
+    AMP_STATE_OF_TOOL,
     .summary = amp_intake_summary,
 };
 

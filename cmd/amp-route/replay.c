@@ -16,7 +16,7 @@ static struct amp_list where;
 static bool dry_run, wrap;
 static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 
-const struct amp_opt replay_opts[] = {
+static const struct amp_opt replay_opts[] = {
     AMP_OPT_STATE(state),
     {0, "from", AMP_OPT_STRING, &from, "POSITION", .doc = "where to begin (default: start)"},
     {0, "to", AMP_OPT_STRING, &to, "POSITION", .doc = "where to end (default: end)"},
@@ -43,7 +43,6 @@ struct replay {
 
 static int replay_open(struct replay *r, struct amp_error *err)
 {
-    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .read_only = true};
     uint64_t first, behind;
     for (int i = 0; i < where.n; i++) {
         if (r->n_where == WHERE_MAX)
@@ -54,7 +53,6 @@ static int replay_open(struct replay *r, struct amp_error *err)
             return amp_fail(err, AMP_USAGE, bad_predicate, "--where does not take jq: predicates");
     }
     if (!(r->reader = amp_reader_new(NULL, err)) ||
-        amp_store_open(state, &opt, &r->store, err) < 0 ||
         amp_recorded_position(r->store, from, &first, err) < 0 ||
         amp_recorded_position(r->store, to, &behind, err) < 0)
         return -1;
@@ -132,24 +130,23 @@ static int log_replay(struct replay *r, struct amp_error *err)
     return rc;
 }
 
-int route_replay(int argc, char **argv)
+static int route_replay(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err = {0};
-    struct replay r = {0};
-    int status = 0;
-    if (!state)
-        amp_die_no_state();
-    amp_signals_install();
+    struct replay r = {.store = c->store};
     amp_buf_init(&r.out, (size_t)256 << 20);
-    if (replay_open(&r, &err) < 0 || log_replay(&r, &err) < 0)
-        status = amp_complain(&err);
-    else if (amp_verbose || dry_run)
+    int rc = replay_open(&r, err) < 0 ? -1 : log_replay(&r, err);
+    if (rc == 0 && (amp_verbose || dry_run))
         amp_note("%" PRIu64 " %s", r.n, r.n == 1 ? "message" : "messages");
     amp_recorded_free(r.log);
     for (uint32_t i = 0; i < r.n_where; i++)
         amp_predicate_free(r.where[i]);
     amp_reader_free(r.reader);
-    amp_store_close(r.store);
     amp_buf_release(&r.out);
-    return status;
+    return rc;
 }
+
+const struct amp_verb replay_verbs[] = {
+    {"replay", "", "print recorded messages again", replay_opts, route_replay,
+     .opens = AMP_OPENS_READ, .signals = true},
+    {0},
+};

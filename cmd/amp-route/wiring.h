@@ -3,14 +3,11 @@
 #ifndef AMP_ROUTE_WIRING_H
 #define AMP_ROUTE_WIRING_H
 
-#include "cli/cli.h"
 #include "cli/identity.h"
-#include "cli/rows.h"
+#include "cli/state.h"
 #include "route/router/router.h"
 
-extern const struct amp_opt inbox_opts[], replay_opts[];
-int route_inbox(int argc, char **argv);
-int route_replay(int argc, char **argv);
+extern const struct amp_verb replay_verbs[], inbox_verbs[];
 
 /* Sets the lanes' limits from the configuration, then from `given`, n texts KEY=N. */
 int lanes_set(const char *config, const char *state, const char *const *given, int n,

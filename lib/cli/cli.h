@@ -70,6 +70,7 @@ struct amp_command {
     char **argv;    /* the operands */
     unsigned opens; /* the verb's `opens` and `act`; its `check` may change them */
     const char *act;
+    const char *actor;       /* for the log; NULL: the tool's name */
     const char *state;       /* --state, NULL: none */
     int64_t lock_timeout_ms; /* --lock-timeout */
     struct amp_store *store; /* NULL: not opened */

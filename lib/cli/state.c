@@ -32,7 +32,7 @@ int amp_state_open(struct amp_command *c, struct amp_error *err)
                                           .keep = amp_flow_keep,
                                           .names = amp_history_names,
                                           .sign_head = amp_head_sign,
-                                          .actor = amp_cli_name()};
+                                          .actor = c->actor ? c->actor : amp_cli_name()};
 
     if (how == AMP_OPENS_NOTHING || (how == AMP_OPENS_GIVEN && !given))
         return 0;
