@@ -16,12 +16,6 @@
 enum { WIDTH = 78, HEADING = 10, TEXT_MOST = 64 * 1024 * 1024 };
 
 /* Writes the answer; returns the exit status. */
-static int text_write(const struct amp_buf *text)
-{
-    struct amp_error err;
-    return amp_out(amp_buf_span(text), &err) < 0 ? amp_complain(&err) : AMP_OK;
-}
-
 static const char *severity_of(const struct amp_meaning *m)
 {
     return m->severity == AMP_SEV_ERROR ? "error" : "warning";
@@ -110,12 +104,11 @@ die_unknown(const char *what, const char *asked, const struct amp_nearest *near,
     amp_die_usage("unknown %s: %s; 'amp-validate %s' lists them", what, asked, option);
 }
 
-int info_explain(const char *code, bool json)
+int info_explain(const char *code, bool json, struct amp_error *err)
 {
     bool all = strcmp(code, "all") == 0;
     AMP_BUF struct amp_buf text = {0};
     struct amp_nearest near;
-    struct amp_error err;
     int (*add)(enum amp_protocol, const struct amp_meaning *, struct amp_buf *,
                struct amp_error *) = json  ? add_object
                                      : all ? add_row
@@ -127,12 +120,12 @@ int info_explain(const char *code, bool json)
             amp_nearest_try(&near, amp_span_str(m->code));
             if (!all && strcasecmp(m->code, code) != 0)
                 continue;
-            if (add(p, m, &text, &err) < 0)
-                return amp_complain(&err);
+            if (add(p, m, &text, err) < 0)
+                return -1;
         }
     if (text.len == 0)
         die_unknown("code", code, &near, "--explain all");
-    return text_write(&text);
+    return amp_out(amp_buf_span(&text), err);
 }
 
 int info_values(const struct amp_values_ask *ask, struct amp_error *err)
@@ -175,27 +168,25 @@ static int schema_object(const struct amp_schema_file *f, struct amp_buf *out,
     return amp_jw_end_line(&w, err);
 }
 
-int info_list(bool json)
+int info_list(bool json, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
-    struct amp_error err;
     amp_buf_init(&text, TEXT_MOST);
     for (size_t i = 0; i < amp_schema_files_count; i++) {
         const char *path = amp_schema_files[i].path;
-        if ((json ? schema_object(&amp_schema_files[i], &text, &err)
-                  : amp_buf_fmt(&text, &err, "%.*s\n", (int)(strlen(path) - strlen(".json")),
+        if ((json ? schema_object(&amp_schema_files[i], &text, err)
+                  : amp_buf_fmt(&text, err, "%.*s\n", (int)(strlen(path) - strlen(".json")),
                                 path)) < 0)
-            return amp_complain(&err);
+            return -1;
     }
-    return text_write(&text);
+    return amp_out(amp_buf_span(&text), err);
 }
 
-int info_schema(const char *name)
+int info_schema(const char *name, struct amp_error *err)
 {
     size_t n = strlen(name);
     AMP_BUF struct amp_buf text = {0};
     struct amp_nearest near;
-    struct amp_error err;
     amp_buf_init(&text, TEXT_MOST);
     amp_nearest_init(&near, amp_span_str(name));
     for (size_t i = 0; i < amp_schema_files_count; i++) {
@@ -203,10 +194,10 @@ int info_schema(const char *name)
         amp_nearest_try(&near, (struct amp_span){path, strlen(path) - strlen(".json")});
         if (strncmp(path, name, n) != 0 || (strcmp(path + n, ".json") != 0 && path[n] != '/'))
             continue;
-        if (amp_schema_bundle(&amp_schema_files[i], &text, &err) < 0)
-            return amp_complain(&err);
+        if (amp_schema_bundle(&amp_schema_files[i], &text, err) < 0)
+            return -1;
     }
     if (text.len == 0)
         die_unknown("schema", name, &near, "--list");
-    return text_write(&text);
+    return amp_out(amp_buf_span(&text), err);
 }

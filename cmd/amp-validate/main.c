@@ -150,18 +150,17 @@ static void check_conversion(void)
 }
 
 /* Checks with the user's schema. */
-static int run_schema(int argc, char **argv)
+static int run_schema(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
     own.resolve = resolve.v;
     own.strict = opt.strict;
-    struct amp_schema *user = user_schema_new(&own, &err);
+    struct amp_schema *user = user_schema_new(&own, err);
     if (!user)
-        return amp_complain(&err);
+        return -1;
     opt.user = user;
-    int status = session_run(&opt, argv, argc);
+    int rc = session_run(&opt, c->argv, c->argc, err);
     amp_schema_free(user);
-    return status;
+    return rc;
 }
 
 static void read_now(void)
@@ -234,33 +233,30 @@ static enum amp_output choose_output(void)
     return (enum amp_output)form;
 }
 
-static int run_files(int argc, char **argv)
+static int run_files(struct amp_command *c, struct amp_error *err)
 {
     opt.mode = choose_mode();
     opt.output = choose_output();
-    refuse_contradictions(argc);
-    opt.name_files = argc > 0;
+    refuse_contradictions(c->argc);
+    opt.name_files = c->argc > 0;
     opt.protect = protect.v;
     read_now();
     if (example)
-        return example_print(argv, argc, opt.json);
+        return example_print(c->argv, c->argc, opt.json, err);
     if (opt.list)
-        return info_list(opt.json);
+        return info_list(opt.json, err);
     if (opt.schema)
-        return info_schema(opt.schema);
+        return info_schema(opt.schema, err);
     if (opt.explain)
-        return info_explain(opt.explain, opt.json);
+        return info_explain(opt.explain, opt.json, err);
     opt.color = amp_color(stderr);
-    check_combination(argc, argv);
+    check_combination(c->argc, c->argv);
     check_conversion();
-    if (own.file)
-        return run_schema(argc, argv);
-    return session_run(&opt, argv, argc);
+    return own.file ? run_schema(c, err) : session_run(&opt, c->argv, c->argc, err);
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "[FILE... | TYPE...]", "check messages, pass the valid ones", NULL, NULL,
-     .old = run_files},
+    {NULL, "[FILE... | TYPE...]", "check messages, pass the valid ones", NULL, run_files},
     {0},
 };
 static const struct amp_verb *const tables[] = {verbs, NULL};

@@ -421,26 +421,26 @@ static void run_session(struct session *s, char **files, int n_files)
     total_refused = s->refused;
 }
 
-int session_run(const struct validate_options *opt, char **files, int n_files)
+int session_run(const struct validate_options *opt, char **files, int n_files,
+                struct amp_error *err)
 {
-    struct amp_error err;
     struct session s = {.opt = opt, .shared = amp_output_shared(STDOUT_FILENO)};
-    if (report_open(opt, &err) < 0)
-        return amp_complain(&err);
+    if (report_open(opt, err) < 0)
+        return -1;
     amp_signals_install();
     amp_pipe_widen(STDOUT_FILENO);
     order_init(&s.order);
-    s.judge = judge_new(opt, &err);
+    s.judge = judge_new(opt, err);
     bool ready = s.judge != NULL;
     if (ready && opt->state) {
-        s.history = history_open(opt->state, &err);
+        s.history = history_open(opt->state, err);
         ready = s.history != NULL;
     }
     if (ready && opt->stats) {
         s.stats = stats_new();
         s.progress = amp_progress_wanted() && strcmp(opt->stats, "text") == 0;
         if (!s.stats)
-            ready = amp_fail_memory(&err) == 0;
+            ready = amp_fail_memory(err) == 0;
     }
     if (ready)
         run_session(&s, files, n_files);
@@ -448,7 +448,5 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
     history_close(s.history);
     judge_free(s.judge);
     order_release(&s.order);
-    if (!ready)
-        return amp_complain(&err);
-    return s.refused > 0 ? AMP_NO : AMP_OK;
+    return !ready ? -1 : s.refused > 0 ? AMP_NO : AMP_OK;
 }

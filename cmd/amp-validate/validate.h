@@ -147,18 +147,18 @@ void judge_free(struct judge *j);
 int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct history *h, size_t most,
                 struct result *r, struct amp_error *err);
 
-/* The run: returns the exit status. */
 /* The callback `summary` of struct amp_tool. */
 int session_summary(struct amp_buf *out, struct amp_error *err);
-int session_run(const struct validate_options *opt, char **files, int n_files);
+/* The run: returns the exit status, or -1. */
+int session_run(const struct validate_options *opt, char **files, int n_files,
+                struct amp_error *err);
 
-/* info.c: --explain, --list, --print-schema write to stdout and return a status. json: one object
- * per code or name. */
-int info_explain(const char *code, bool json);
-int info_list(bool json);
+/* info.c: --explain, --list, --print-schema write to stdout. json: one object per code or name. */
+int info_explain(const char *code, bool json, struct amp_error *err);
+int info_list(bool json, struct amp_error *err);
 /* The callback `values` of struct amp_tool: the kinds "code" and "schema". */
 struct amp_values_ask;
 int info_values(const struct amp_values_ask *ask, struct amp_error *err);
-int info_schema(const char *name);
+int info_schema(const char *name, struct amp_error *err);
 
 #endif

@@ -178,15 +178,14 @@ static int type_write(const char *type, struct amp_buf *out, struct amp_error *e
     return !found.line ? 0 : line_write(found.line, out, err);
 }
 
-int example_print(char **types, int n, bool json)
+int example_print(char **types, int n, bool json, struct amp_error *err)
 {
-    struct amp_error err = {0};
     AMP_BUF struct amp_buf out = {.max = OUT_MOST};
     int rc = 0;
     if (n == 0 || (n == 1 && strcmp(types[0], "list") == 0))
-        rc = list_write(json, &out, &err);
+        rc = list_write(json, &out, err);
     else
         for (int i = 0; rc == 0 && i < n; i++)
-            rc = type_write(types[i], &out, &err);
-    return rc < 0 || amp_out(amp_buf_span(&out), &err) < 0 ? amp_complain(&err) : AMP_OK;
+            rc = type_write(types[i], &out, err);
+    return rc < 0 ? -1 : amp_out(amp_buf_span(&out), err);
 }
