@@ -12,7 +12,7 @@
 static const char *commit, *file;
 static bool print;
 
-const struct amp_opt answer_opts[] = {
+static const struct amp_opt answer_opts[] = {
     {0, "commit", AMP_OPT_STRING, &commit, "COMMIT", "the commit of a rollback"},
     {0, "file", AMP_OPT_PATH, &file, "FILE",
      "take the answer from FILE (- is standard input): JSON, a form, or a signed answer"},
@@ -118,17 +118,23 @@ static int file_take(struct hitl *h, struct amp_error *err)
     return offer_report(h, rc, about.question, about.action, &sent, left, err);
 }
 
-int hitl_answer(int argc, char **argv)
+static int answer_check(struct amp_command *c, struct amp_error *err)
 {
-    struct hitl h;
-    struct amp_error err;
-
-    if (file ? argc > 0 || commit : argc < 2)
+    (void)err;
+    if (file ? c->argc > 0 || commit : c->argc < 2)
         amp_die_usage(file ? "--file has the complete answer"
                            : "answer needs a question and an action: answer ID ACTION [NOTE]");
-    int rc = hitl_open("answer escalations", &h, &err);
-    if (rc == 0)
-        rc = file ? file_take(&h, &err) : answer_make(&h, argc, argv, &err);
-    hitl_close(&h);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return 0;
 }
+
+static int hitl_answer(struct amp_command *c, struct amp_error *err)
+{
+    return file ? file_take(c->own, err) : answer_make(c->own, c->argc, c->argv, err);
+}
+
+const struct amp_verb answer_verbs[] = {
+    {"answer", "[ID ACTION [NOTE…]]", "answer a question", answer_opts, hitl_answer,
+     .check = answer_check, .opens = HITL_OPENS_QUESTIONS, .act = "answer escalations",
+     .signals = true, .finds_state = true, .values = "question", .who = AMP_WHO_PERSON},
+    {0},
+};

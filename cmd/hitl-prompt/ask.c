@@ -552,51 +552,50 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
     return 0;
 }
 
-int hitl_ask(int argc, char **argv)
+static int ask_check(struct amp_command *c, struct amp_error *err)
 {
-    struct prompt p = {.answers = {.fd = -1}, .wake = {-1, -1, 0}};
-    struct amp_decider_people people;
-    struct amp_error err, no_terminal;
-
-    if (!hitl_state)
-        amp_die_no_state();
-    if (hitl_people("answer escalations", &people, &err) < 0 || hitl_policy(&policy, &err) < 0)
-        return amp_complain(&err);
+    (void)c;
+    if (hitl_policy(&policy, err) < 0)
+        return -1;
     policy.deadline_ms = deadline_ms;
-    amp_signals_install();
-    signal(SIGTTOU, SIG_IGN);
     if (trusted_in && worker.in)
         amp_die_usage("--in and --trust-in exclude each other");
     worker.trusted = trusted_in || amp_input_is_trusted(worker.in);
     worker.in = trusted_in ? trusted_in : worker.in;
+    return 0;
+}
+
+static int hitl_ask(struct amp_command *c, struct amp_error *err)
+{
+    struct prompt p = {.store = c->store, .answers = {.fd = -1}, .wake = {-1, -1, 0}};
+    struct amp_error no_terminal;
+
+    signal(SIGTTOU, SIG_IGN);
     amp_note_terminal(worker.in);
     worker.tool = amp_cli_name();
     worker.consumer = hitl_as;
-    worker.operator_name = hitl_operator;
-    if (hitl_store(&p.store, &err) < 0)
-        return amp_complain(&err);
     dialog_init(&p.dialog, plain);
     look_for_terminal(&p, &no_terminal);
-    int rc = hitl_identities(&worker.ids, &err);
+    int rc = hitl_identities(&worker.ids, err);
     worker.operator_name = hitl_operator;
     /* Without it, the log is looked at every second. */
-    if (!rc && amp_wake_open(&p.wake, amp_store_dir(p.store), &err) < 0 &&
-        strcmp(err.code, "no_inotify") != 0)
+    if (!rc && amp_wake_open(&p.wake, amp_store_dir(p.store), err) < 0 &&
+        strcmp(err->code, "no_inotify") != 0)
         rc = -1;
     if (!rc && answer)
-        rc = answers_open(&p.answers, answer, &err);
+        rc = answers_open(&p.answers, answer, err);
     if (!rc)
-        rc = amp_decider_open(&p.d, p.store, &worker, on_info, &err);
-    p.d.people = people;
+        rc = amp_decider_open(&p.d, p.store, &worker, on_info, err);
+    p.d.people = hitl_people;
     p.d.hitl.policy = &policy;
     if (!rc)
-        rc = channels_open(&p.channels, &p.d, &notify, &err);
+        rc = channels_open(&p.channels, &p.d, &notify, err);
     if (!rc) {
         note_no_terminal(&p, &no_terminal);
-        rc = prompt_loop(&p, &err);
+        rc = prompt_loop(&p, err);
         /* The last decision may be of another process, after the last look at the lines. */
         if (!rc && !amp_stop)
-            rc = lines_look(&p.d.w, &err);
+            rc = lines_look(&p.d.w, err);
     }
     if (!rc) {
         status_add(&p, p.d.w.status);
@@ -614,11 +613,10 @@ int hitl_ask(int argc, char **argv)
     answers_release(&p.answers);
     amp_wake_close(&p.wake);
     amp_identities_close(worker.ids);
-    amp_store_close(p.store);
-    return rc ? amp_complain(&err) : (int)p.status;
+    return rc ? -1 : (int)p.status;
 }
 
-const struct amp_opt ask_opts[] = {
+static const struct amp_opt ask_opts[] = {
     {'i', "in", AMP_OPT_PATH, &worker.in, "PATH", "read escalations from PATH instead of stdin"},
     {0, "trust-in", AMP_OPT_PATH, &trusted_in, "PATH",
      "the same; unsigned messages count, as those of stdin"},
@@ -639,4 +637,11 @@ const struct amp_opt ask_opts[] = {
      "plain lines without colour or cursor movement, as for screen readers"},
     AMP_OPT_OPEN_TIMEOUT(worker.open_timeout_ms),
     AMP_OPT_END,
+};
+
+const struct amp_verb ask_verbs[] = {
+    {NULL, "", "ask", ask_opts, hitl_ask, .check = ask_check,
+     .opens = AMP_OPENS_MADE | HITL_OPENS_PEOPLE, .act = "answer escalations", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {0},
 };

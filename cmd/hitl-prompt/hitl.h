@@ -9,22 +9,9 @@
 #include "flow/decide/decide.h"
 #include "flow/wake.h"
 
-/* Each verb's option table and function, in the file of its name. */
-extern const struct amp_opt ask_opts[], list_opts[], show_opts[], answer_opts[], receive_opts[],
-    sign_opts[], suspend_opts[], resume_opts[], audit_opts[], hook_opts[];
-int hitl_ask(int argc, char **argv);
-int hitl_list(int argc, char **argv);
-int hitl_show(int argc, char **argv);
-int hitl_answer(int argc, char **argv);
-int hitl_hook(int argc, char **argv);
 /* Before the options are read: every failure of the hook must block the call, and the agent's
  * environment does not choose its configuration. */
 void hitl_hook_prepare(char **args);
-int hitl_receive(int argc, char **argv);
-int hitl_sign(int argc, char **argv);
-int hitl_suspend(int argc, char **argv);
-int hitl_resume(int argc, char **argv);
-int hitl_audit(int argc, char **argv);
 
 /* Options of the tool's own table. */
 extern const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
@@ -32,20 +19,29 @@ extern const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 /* The value of --config, or NULL. */
 const char *hitl_config_path(void);
 
-/* The people who may decide, from amp.json; sets hitl_operator and hitl_as to
- * their defaults if they are NULL. NOPERM
- * permission_denied: an agent runs this (with `act`, such as "answer escalations", in the error),
- * or --operator names another person. */
-int hitl_people(const char *act, struct amp_decider_people *out, struct amp_error *err);
+/* What a verb opens besides the state directory. */
+enum {
+    /* hitl_people, from amp.json; hitl_operator and hitl_as get their defaults if they are NULL.
+     * NOPERM permission_denied: --operator names another person. */
+    HITL_OPENS_PEOPLE = AMP_OPENS_OWN,
+    /* A decider, for verbs that read or answer questions and then end: c->own is a struct hitl. */
+    HITL_OPENS_DECIDER = AMP_OPENS_OWN << 1,
+    HITL_OPENS_QUESTIONS = AMP_OPENS_MADE | HITL_OPENS_PEOPLE | HITL_OPENS_DECIDER
+};
+struct hitl {
+    struct amp_store *store;
+    struct amp_worker_options opt;
+    struct amp_decider d; /* bare */
+};
+
+/* The people who may decide. */
+extern struct amp_decider_people hitl_people;
 /* hitl.token_answers of amp.json. */
 int hitl_token_answers(enum amp_token_answers *out, struct amp_error *err);
 /* The member hitl of the user's amp.json, or NULL. */
 int hitl_config(json_t **out, struct amp_error *err);
 /* The fallbacks of amp.json; the deadline is an option of the filter. */
 int hitl_policy(struct amp_hitl_policy *out, struct amp_error *err);
-int hitl_store(struct amp_store **out, struct amp_error *err);
-/* Opens the state for reading, also where nothing can be written. */
-int hitl_store_look(struct amp_store **out, struct amp_error *err);
 /* The identities to verify with; NULL: identities are off. */
 int hitl_trust(struct amp_identities **out, struct amp_error *err);
 /* The author of answers that name nobody: the login; or with --key, if the key is trusted as an
@@ -59,16 +55,6 @@ extern struct hitl_author hitl_author;
 /* The identities that sign as operator/NAME, with NAME from hitl_operator. With --key it sets
  * hitl_author, and hitl_operator to the key's NAME. */
 int hitl_identities(struct amp_identities **out, struct amp_error *err);
-
-/* The needs of a verb that reads or answers questions and then ends. */
-struct hitl {
-    struct amp_store *store;
-    struct amp_worker_options opt;
-    struct amp_decider d; /* bare */
-};
-/* Opens all of it; hitl_close also after a failure. */
-int hitl_open(const char *act, struct hitl *h, struct amp_error *err);
-void hitl_close(struct hitl *h);
 
 /* list.c: the members of a question in an open object, as list --json and show --json print them.
  */

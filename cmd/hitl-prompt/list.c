@@ -16,7 +16,7 @@
 static bool json;
 static const char *protocol, *reason, *task, *severity;
 
-const struct amp_opt list_opts[] = {
+static const struct amp_opt list_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per question"},
     {0, "protocol", AMP_OPT_STRING, &protocol, "NAME", "only questions of this protocol"},
     {0, "reason", AMP_OPT_STRING, &reason, "REASON", "only questions with this reason"},
@@ -26,7 +26,6 @@ const struct amp_opt list_opts[] = {
 };
 
 struct listing {
-    struct hitl *h;
     struct amp_table table;
     struct amp_buf line;
     int64_t now_ms;
@@ -147,27 +146,29 @@ static int pauses_say(struct amp_store *s, struct amp_error *err)
     return 0;
 }
 
-int hitl_list(int argc, char **argv)
+static int hitl_list(struct amp_command *c, struct amp_error *err)
 {
     static const char *const head[] = {"ID",       "PROTOCOL", "SEVERITY", "REASON", "AGE",
                                        "DEADLINE", "STATE",    "ABOUT",    "ANSWERS"};
-    struct hitl h;
-    struct amp_error err;
-    struct listing l = {.h = &h, .now_ms = amp_now_ms(), .err = &err};
+    struct hitl *h = c->own;
+    struct listing l = {.now_ms = amp_now_ms(), .err = err};
 
     amp_table_init(&l.table, head, 9);
     amp_buf_init(&l.line, LINE_MAX_BYTES);
-    int rc = hitl_open("read questions", &h, &err);
-    if (rc == 0)
-        rc = amp_question_all(&h.d.hitl, question_list, &l, &err);
+    int rc = amp_question_all(&h->d.hitl, question_list, &l, err);
     if (rc == 0 && !json && l.n > 0)
-        rc = amp_table_print(&l.table, &err);
+        rc = amp_table_print(&l.table, err);
     if (rc == 0 && !json && l.n == 0)
         amp_note("no open questions");
     if (rc == 0)
-        rc = pauses_say(h.store, &err);
+        rc = pauses_say(c->store, err);
     amp_table_release(&l.table);
     amp_buf_release(&l.line);
-    hitl_close(&h);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb list_verbs[] = {
+    {"list", "", "list the open questions", list_opts, hitl_list, .opens = HITL_OPENS_QUESTIONS,
+     .act = "read questions", .signals = true, .finds_state = true, .who = AMP_WHO_PERSON},
+    {0},
+};

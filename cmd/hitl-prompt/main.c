@@ -11,16 +11,12 @@
 #include "cli/config_schema.h"
 #include "cli/finding.h"
 #include "cli/identity.h"
+#include "cli/state.h"
 #include "flow/config.h"
-#include "flow/facts.h"
-#include "flow/identity/head.h"
-#include "flow/identity/person.h"
 #include "flow/intake.h"
-#include "flow/keep.h"
 #include "flow/values.h"
 #include "hitl.h"
 #include "hitl/pause/pause.h"
-#include "message/history/find.h"
 
 const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 static const char *config;
@@ -41,45 +37,16 @@ static const struct amp_opt options[] = {
     AMP_OPT_END,
 };
 
-/* A row for each verb; its options and function are in the file of its name. */
-static const struct amp_verb verbs[] = {
-    {NULL, "", "ask", ask_opts, NULL, .old = hitl_ask, .who = AMP_WHO_PERSON},
-    {"list", "", "list the open questions", list_opts, NULL, .old = hitl_list, .finds_state = true,
-     .who = AMP_WHO_PERSON},
-    {"show", "ID", "print a question", show_opts, NULL, .old = hitl_show, .finds_state = true,
-     .values = "question", .who = AMP_WHO_PERSON},
-    {"answer", "[ID ACTION [NOTE…]]", "answer a question", answer_opts, NULL, .old = hitl_answer,
-     .finds_state = true, .values = "question", .who = AMP_WHO_PERSON},
-    {"receive", "", "answer one HTTP request with an answer in it", receive_opts, NULL,
-     .old = hitl_receive, .who = AMP_WHO_PERSON},
-    {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, NULL,
-     .old = hitl_sign, .values = "question", .who = AMP_WHO_PERSON},
-    {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, NULL, .old = hitl_suspend,
-     .finds_state = true, .values = "task agent", .who = AMP_WHO_PERSON},
-    {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, NULL, .old = hitl_resume,
-     .finds_state = true, .values = "task agent", .who = AMP_WHO_PERSON},
-    {"audit", "", "list, verify and report what people decided", audit_opts, NULL,
-     .old = hitl_audit, .finds_state = true},
-    {"hook", "[-- OPTION...]", "decide about a tool call of a coding agent (JSON on stdin)",
-     hook_opts, NULL, .old = hitl_hook},
-    {0},
-};
+/* clang-format off */
+#define VERBS(X) \
+    X(ask) X(list) X(show) X(answer) X(receive) X(sign) X(suspend) X(audit) X(hook)
+/* clang-format on */
+AMP_VERBS(VERBS);
 static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       AMP_DATAERR,
                                AMP_UNAVAILABLE, AMP_IOERR,    AMP_TEMPFAIL,    AMP_NOPERM,
                                AMP_CONFIG,      AMP_TIMEDOUT, AMP_INTERRUPTED, 0};
 static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, &amp_pause_fsm, NULL};
 AMP_CONFIG_SUSPENDER;
-static const struct amp_tool tool = {
-    .name = "hitl-prompt",
-    .doc = "ask people agents' questions and write the decisions",
-    .opts = options,
-    .verbs = (const struct amp_verb *const[]){verbs, NULL},
-    .statuses = statuses,
-    .machines = machines,
-    AMP_CONFIG_OF_RECORDER,
-    .values = amp_flow_values,
-    .summary = amp_intake_summary,
-};
 
 /* ---- what the verbs share ---- */
 
@@ -88,20 +55,18 @@ const char *hitl_config_path(void)
     return config;
 }
 
-static struct amp_decider_people people;
+struct amp_decider_people hitl_people;
 static struct amp_operators *operators;
 
 static int others_set(void *arg, const char *text, struct amp_error *err)
 {
-    people.others = strcmp(text, "true") == 0;
+    hitl_people.others = strcmp(text, "true") == 0;
     return 0;
 }
 
-int hitl_people(const char *act, struct amp_decider_people *out, struct amp_error *err)
+static int people_read(struct amp_error *err)
 {
-    if (amp_flow_person_only(hitl_state, amp_cli_name(), environ, act, err) < 0)
-        return -1;
-    people.login = amp_cli_login("operator");
+    hitl_people.login = amp_cli_login("operator");
     if (!(operators = amp_operators_new(err)) ||
         amp_config_values(config, hitl_state, "hitl.operators", amp_operators_add, operators, err) <
             0 ||
@@ -109,17 +74,16 @@ int hitl_people(const char *act, struct amp_decider_people *out, struct amp_erro
             0 ||
         amp_config_values(config, hitl_state, "hitl.allow_operator", others_set, NULL, err) < 0)
         return -1;
-    people.operators = operators;
+    hitl_people.operators = operators;
     if (!hitl_operator)
-        hitl_operator = people.login;
+        hitl_operator = hitl_people.login;
     if (!hitl_as)
         hitl_as = amp_cli_name();
-    if (!people.others && strcmp(hitl_operator, people.login) != 0)
+    if (!hitl_people.others && strcmp(hitl_operator, hitl_people.login) != 0)
         return amp_fail(err, AMP_NOPERM, permission_denied,
                         "--operator %s: the login is \"%s\", and amp.json does not set "
                         "hitl.allow_operator",
-                        hitl_operator, people.login);
-    *out = people;
+                        hitl_operator, hitl_people.login);
     return 0;
 }
 
@@ -184,28 +148,6 @@ int hitl_policy(struct amp_hitl_policy *out, struct amp_error *err)
     return 0;
 }
 
-static int store_open(bool look, struct amp_store **out, struct amp_error *err)
-{
-    const struct amp_store_options opt = {.facts = &amp_flow_facts,
-                                          .keep = amp_flow_keep,
-                                          .names = amp_history_names,
-                                          .sign_head = amp_head_sign,
-                                          .lock_timeout_ms = lock_timeout_ms,
-                                          .look = look,
-                                          .actor = amp_cli_name()};
-    return amp_store_open(hitl_state, &opt, out, err);
-}
-
-int hitl_store(struct amp_store **out, struct amp_error *err)
-{
-    return store_open(false, out, err);
-}
-
-int hitl_store_look(struct amp_store **out, struct amp_error *err)
-{
-    return store_open(true, out, err);
-}
-
 int hitl_trust(struct amp_identities **out, struct amp_error *err)
 {
     const struct amp_identity_tool who = {.state = hitl_state, .config = config};
@@ -228,7 +170,7 @@ static int author_find(struct amp_identities *ids, struct amp_error *err)
     snprintf(hitl_author.principal, sizeof hitl_author.principal, "%s", principal);
     bool ours = strncmp(principal, role, sizeof role - 1) == 0;
     const char *name = hitl_author.principal + (ours ? sizeof role - 1 : 0);
-    if (strcmp(hitl_operator, people.login) != 0 && strcmp(hitl_operator, name) != 0)
+    if (strcmp(hitl_operator, hitl_people.login) != 0 && strcmp(hitl_operator, name) != 0)
         return amp_fail(err, AMP_NOPERM, permission_denied,
                         "--operator %s: the key of --key belongs to %s", hitl_operator, principal);
     hitl_operator = name;
@@ -247,42 +189,71 @@ int hitl_identities(struct amp_identities **out, struct amp_error *err)
     return hitl_key && *out ? author_find(*out, err) : 0;
 }
 
-int hitl_open(const char *act, struct hitl *h, struct amp_error *err)
+static int decider_open(struct hitl *h, struct amp_error *err)
 {
-    struct amp_decider_people who;
-
-    *h = (struct hitl){
-        .opt = {
-            .tool = amp_cli_name(), .stop = &amp_stop, .note = amp_note, .say = amp_finding_print}};
-    if (!hitl_state)
-        amp_die_no_state();
-    if (hitl_people(act, &who, err) < 0)
-        return -1;
-    h->opt.consumer = hitl_as;
-    amp_signals_install();
-    if (hitl_store(&h->store, err) < 0 || hitl_identities(&h->opt.ids, err) < 0)
+    *h = (struct hitl){.store = h->store,
+                       .opt = {.tool = amp_cli_name(),
+                               .stop = &amp_stop,
+                               .note = amp_note,
+                               .say = amp_finding_print,
+                               .consumer = hitl_as}};
+    if (hitl_identities(&h->opt.ids, err) < 0)
         return -1;
     h->opt.operator_name = hitl_operator;
     if (amp_decider_open_bare(&h->d, h->store, &h->opt, err) < 0)
         return -1;
-    h->d.people = who;
+    h->d.people = hitl_people;
     return 0;
 }
 
-void hitl_close(struct hitl *h)
+static int verb_open(struct amp_command *c, struct amp_error *err)
 {
-    amp_decider_close(&h->d);
-    amp_identities_close(h->opt.ids);
-    amp_store_close(h->store);
+    static struct hitl h;
+
+    if ((c->opens & HITL_OPENS_PEOPLE && people_read(err) < 0) || amp_state_open(c, err) < 0)
+        return -1;
+    if (!(c->opens & HITL_OPENS_DECIDER))
+        return 0;
+    h.store = c->store;
+    c->own = &h;
+    return decider_open(&h, err);
 }
+
+static void verb_close(struct amp_command *c)
+{
+    struct hitl *h = c->own;
+
+    if (h) {
+        amp_decider_close(&h->d);
+        amp_identities_close(h->opt.ids);
+    }
+    amp_state_close(c);
+    amp_operators_free(operators);
+}
+
+static const struct amp_tool tool = {
+    .name = "hitl-prompt",
+    .doc = "ask people agents' questions and write the decisions",
+    .opts = options,
+    .verbs = verbs,
+    .statuses = statuses,
+    .machines = machines,
+    AMP_CONFIG_OF_RECORDER,
+    .values = amp_flow_values,
+    .refuse = amp_state_refuse,
+    .open = verb_open,
+    .close = verb_close,
+    .summary = amp_intake_summary,
+};
 
 /* Whether the first argument that is a verb is this one. */
 static bool verb_is(char **args, const char *name)
 {
     for (; *args; args++)
-        for (const struct amp_verb *v = verbs + 1; v->name; v++)
-            if (strcmp(v->name, *args) == 0)
-                return strcmp(*args, name) == 0;
+        for (const struct amp_verb *const *table = verbs; *table; table++)
+            for (const struct amp_verb *v = *table; v->run; v++)
+                if (v->name && strcmp(v->name, *args) == 0)
+                    return strcmp(*args, name) == 0;
     return false;
 }
 
@@ -290,7 +261,5 @@ int main(int argc, char **argv)
 {
     if (argc > 0 && verb_is(argv + 1, "hook"))
         hitl_hook_prepare(argv + 1);
-    int status = amp_cli_main(&tool, argc, argv);
-    amp_operators_free(operators);
-    return status;
+    return amp_cli_main(&tool, argc, argv);
 }

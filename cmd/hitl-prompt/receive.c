@@ -23,7 +23,7 @@
 static const char *out;
 static int64_t timeout_ms = 10000;
 
-const struct amp_opt receive_opts[] = {
+static const struct amp_opt receive_opts[] = {
     {'o', "out", AMP_OPT_PATH, &out, "PATH",
      "write decisions to PATH (default: the filter of the same name writes them)"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME",
@@ -165,8 +165,9 @@ static int decisions_write(struct hitl *h, struct amp_error *err)
     return amp_decider_flush(&h->d, fd, err);
 }
 
-static int receive_run(struct hitl *h, struct amp_error *err)
+static int hitl_receive(struct amp_command *c, struct amp_error *err)
 {
+    struct hitl *h = c->own;
     char where[160];
     AMP_BUF struct amp_buf text = {0};
     struct amp_receive r = {.decider = &h->d, .where = where};
@@ -189,14 +190,9 @@ static int receive_run(struct hitl *h, struct amp_error *err)
     return (int)late;
 }
 
-int hitl_receive(int argc, char **argv)
-{
-    struct hitl h;
-    struct amp_error err;
-
-    int rc = hitl_open("answer escalations", &h, &err);
-    if (rc == 0)
-        rc = receive_run(&h, &err);
-    hitl_close(&h);
-    return rc < 0 ? amp_complain(&err) : rc;
-}
+const struct amp_verb receive_verbs[] = {
+    {"receive", "", "answer one HTTP request with an answer in it", receive_opts, hitl_receive,
+     .opens = HITL_OPENS_QUESTIONS, .act = "answer escalations", .signals = true,
+     .who = AMP_WHO_PERSON},
+    {0},
+};

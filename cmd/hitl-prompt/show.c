@@ -11,7 +11,7 @@
 
 static bool json;
 
-const struct amp_opt show_opts[] = {
+static const struct amp_opt show_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object"},
     AMP_OPT_END,
 };
@@ -89,20 +89,22 @@ static int json_print(struct hitl *h, const struct amp_question *q, struct amp_e
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&text), err);
 }
 
-int hitl_show(int argc, char **argv)
+static int hitl_show(struct amp_command *c, struct amp_error *err)
 {
-    struct hitl h;
+    struct hitl *h = c->own;
     struct amp_question q = {0};
-    struct amp_error err;
 
-    if (argc != 1)
-        amp_die_usage("show needs one question: show ID");
-    int rc = hitl_open("read questions", &h, &err);
+    int rc = amp_offer_find(&h->d, c->argv[0], &q, err);
     if (rc == 0)
-        rc = amp_offer_find(&h.d, argv[0], &q, &err);
-    if (rc == 0)
-        rc = (json ? json_print : show_print)(&h, &q, &err);
+        rc = (json ? json_print : show_print)(h, &q, err);
     amp_question_release(&q);
-    hitl_close(&h);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
+
+const struct amp_verb show_verbs[] = {
+    {"show", "ID", "print a question", show_opts, hitl_show, .least = 1, .most = 1,
+     .usage = "show needs one question: show ID", .opens = HITL_OPENS_QUESTIONS,
+     .act = "read questions", .signals = true, .finds_state = true, .values = "question",
+     .who = AMP_WHO_PERSON},
+    {0},
+};

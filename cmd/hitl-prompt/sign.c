@@ -11,12 +11,11 @@
 #include "flow/decide/answer/signed.h"
 #include "hitl.h"
 #include "protocol/compose/json.h"
-#include "worktree/person.h"
 
 static const char *question;
 static int64_t expires_ms = 86400000;
 
-const struct amp_opt sign_opts[] = {
+static const struct amp_opt sign_opts[] = {
     {0, "question", AMP_OPT_PATH, &question, "FILE",
      "the question as a channel told it (JSON), instead of ID in the state directory"},
     {0, "expires", AMP_OPT_DURATION, &expires_ms, "TIME", "how long the answer can be used", 1000,
@@ -92,24 +91,23 @@ static int file_sign(int argc, char **argv, struct amp_error *err)
     return answer_print(signer, key, digest, argc, argv, err);
 }
 
-int hitl_sign(int argc, char **argv)
+static int sign_check(struct amp_command *c, struct amp_error *err)
 {
-    struct hitl h;
-    struct amp_error err;
-    int rc;
-
-    if (argc < (question ? 1 : 2))
+    if (c->argc < (question ? 1 : 2))
         amp_die_usage("sign needs a question and an action: sign ID ACTION [NOTE…], or sign "
                       "--question FILE ACTION [NOTE…]");
-    if (question) {
-        if (amp_person_only(environ, "sign answers", &err) < 0)
-            return amp_complain(&err);
-        rc = file_sign(argc, argv, &err);
-        return rc < 0 ? amp_complain(&err) : AMP_OK;
-    }
-    rc = hitl_open("answer escalations", &h, &err);
-    if (rc == 0)
-        rc = state_sign(&h, argc, argv, &err);
-    hitl_close(&h);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    c->opens = question ? AMP_OPENS_NOTHING : HITL_OPENS_QUESTIONS;
+    c->act = question ? "sign answers" : "answer escalations";
+    return 0;
 }
+
+static int hitl_sign(struct amp_command *c, struct amp_error *err)
+{
+    return question ? file_sign(c->argc, c->argv, err) : state_sign(c->own, c->argc, c->argv, err);
+}
+
+const struct amp_verb sign_verbs[] = {
+    {"sign", "[ID] ACTION [NOTE…]", "sign an answer with an SSH key", sign_opts, hitl_sign,
+     .check = sign_check, .signals = true, .values = "question", .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -24,7 +24,8 @@
 #include "protocol/amp/amp.h"
 #include "task/task.h"
 
-#define LIST_MAX 65536
+#define LIST_MAX    65536
+#define SUSPEND_ACT "suspend and resume work"
 
 static const char *reason;
 static bool all, is_task, is_agent, list, json;
@@ -36,7 +37,7 @@ static bool all, is_task, is_agent, list, json;
         0, "agent", AMP_OPT_FLAG, &is_agent, NULL, .doc = "the operands are agents"                \
     }
 
-const struct amp_opt suspend_opts[] = {
+static const struct amp_opt suspend_opts[] = {
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "suspend everything in the state directory"},
     {'l', "list", AMP_OPT_FLAG, &list, NULL, .doc = "list what people suspended"},
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "with --list: print one JSON object per line"},
@@ -44,7 +45,7 @@ const struct amp_opt suspend_opts[] = {
     AMP_OPT_END,
 };
 
-const struct amp_opt resume_opts[] = {
+static const struct amp_opt resume_opts[] = {
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "resume everything that people suspended"},
     OPT_COMMON,
     AMP_OPT_END,
@@ -65,7 +66,7 @@ static void identities_find(struct act *a)
 {
     struct amp_error why;
 
-    if (access(hitl_state, F_OK) != 0 || hitl_identities(&a->ids, &why) == 0)
+    if (hitl_identities(&a->ids, &why) == 0)
         return;
     amp_warn("this is not signed: %s", why.what);
     amp_identities_close(a->ids);
@@ -96,19 +97,15 @@ static void pause_sign(struct act *a, bool resume)
 
 static int person_find(struct act *a, struct amp_error *err)
 {
-    struct amp_decider_people people;
-
-    if (hitl_people("suspend and resume work", &people, err) < 0)
-        return -1;
     identities_find(a);
     if (hitl_author.how != AMP_KNOWN_BY_KEY)
         hitl_author.how = AMP_KNOWN_BY_LOGIN;
     const struct amp_answerer who = {.name = hitl_operator,
                                      .principal = hitl_author.principal,
                                      .key = hitl_author.key,
-                                     .login = people.login,
+                                     .login = hitl_people.login,
                                      .by = hitl_author.how};
-    if (!amp_operators_is(people.operators, &who, err))
+    if (!amp_operators_is(hitl_people.operators, &who, err))
         return -1;
     a->who = (struct amp_pause){.person = amp_span_str(who.name),
                                 .by = amp_span_str(amp_known_by_name(who.by)),
@@ -143,24 +140,6 @@ static int operand_find(struct act *a, const char *name, struct amp_error *err)
                         name, hitl_state);
     a->who.scope = tasks ? AMP_PAUSE_TASK : AMP_PAUSE_AGENT;
     return 0;
-}
-
-static int act_open(struct act *a, struct amp_error *err)
-{
-    if (!list && person_find(a, err) < 0)
-        return -1;
-    if (access(hitl_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
-                        hitl_state);
-    if ((list ? hitl_store_look(&a->store, err) : hitl_store(&a->store, err)) < 0)
-        return -1;
-    return realpath(hitl_state, a->dir) ? 0 : amp_fail_errno(err, AMP_IOERR, "%s", hitl_state);
-}
-
-static void act_close(struct act *a)
-{
-    amp_identities_close(a->ids);
-    amp_store_close(a->store);
 }
 
 /* ---- suspend ---- */
@@ -232,7 +211,7 @@ static int pause_print(const struct amp_pause *p, struct amp_error *err)
     return amp_out(amp_buf_span(&out), err);
 }
 
-static int pauses_list(struct act *a, const struct amp_pauses *p, struct amp_error *err)
+static int pauses_list(const struct amp_pauses *p, struct amp_error *err)
 {
     for (uint32_t i = 0; i < p->n_v; i++)
         if (pause_print(&p->v[i], err) < 0)
@@ -242,16 +221,17 @@ static int pauses_list(struct act *a, const struct amp_pauses *p, struct amp_err
     return 0;
 }
 
-static int suspend_act(struct act *a, int argc, char **argv, struct amp_error *err)
+static int suspend_act(struct act *a, struct amp_command *c, struct amp_error *err)
 {
     AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
 
     amp_pauses_init(&now);
-    if (act_open(a, err) < 0)
-        return -1;
     if (list)
-        return amp_pauses_read(a->store, &now, err) < 0 || pauses_list(a, &now, err) < 0 ? -1 : 0;
-    if (names_act(a, argc, argv, one_suspend, err) < 0 || amp_pauses_read(a->store, &now, err) < 0)
+        return amp_pauses_read(a->store, &now, err) < 0 || pauses_list(&now, err) < 0 ? -1 : 0;
+    if (!realpath(hitl_state, a->dir))
+        return amp_fail_errno(err, AMP_IOERR, "%s", hitl_state);
+    if (person_find(a, err) < 0 || names_act(a, c->argc, c->argv, one_suspend, err) < 0 ||
+        amp_pauses_read(a->store, &now, err) < 0)
         return -1;
     int left = amp_pause_end(a->dir, &now, amp_note);
     if (amp_pause_publish(a->store, &now, amp_warn, err) < 0)
@@ -262,21 +242,27 @@ static int suspend_act(struct act *a, int argc, char **argv, struct amp_error *e
                                 left == 1 ? "" : "es", left == 1 ? "s" : "");
 }
 
-int hitl_suspend(int argc, char **argv)
+static int suspend_check(struct amp_command *c, struct amp_error *err)
 {
-    struct act a = {0};
-    struct amp_error err;
-
-    if (!hitl_state)
-        amp_die_no_state();
-    if ((argc > 0) + all + list != 1)
+    (void)err;
+    if ((c->argc > 0) + all + list != 1)
         amp_die_usage("give tasks and agents, or --all, or --list");
     if (is_task && is_agent)
         amp_die_usage("--task and --agent exclude each other");
-    amp_signals_install();
-    int rc = suspend_act(&a, argc, argv, &err);
-    act_close(&a);
-    return rc < 0 ? amp_complain(&err) : 0;
+    if (list)
+        c->opens = AMP_OPENS_LOOK;
+    else
+        c->act = SUSPEND_ACT;
+    return 0;
+}
+
+static int hitl_suspend(struct amp_command *c, struct amp_error *err)
+{
+    struct act a = {.store = c->store};
+
+    int rc = suspend_act(&a, c, err);
+    amp_identities_close(a.ids);
+    return rc;
 }
 
 /* ---- resume ---- */
@@ -298,12 +284,12 @@ static int one_resume(struct act *a, struct amp_error *err)
     return 0;
 }
 
-static int resume_act(struct act *a, int argc, char **argv, struct amp_error *err)
+static int resume_act(struct act *a, struct amp_command *c, struct amp_error *err)
 {
     AMP_CLEANUP(amp_pauses_release) struct amp_pauses now = {0};
 
     amp_pauses_init(&now);
-    if (act_open(a, err) < 0 || names_act(a, argc, argv, one_resume, err) < 0 ||
+    if (person_find(a, err) < 0 || names_act(a, c->argc, c->argv, one_resume, err) < 0 ||
         amp_pauses_read(a->store, &now, err) < 0 ||
         amp_pause_publish(a->store, &now, amp_warn, err) < 0)
         return -1;
@@ -313,19 +299,31 @@ static int resume_act(struct act *a, int argc, char **argv, struct amp_error *er
     return 0;
 }
 
-int hitl_resume(int argc, char **argv)
+static int resume_check(struct amp_command *c, struct amp_error *err)
 {
-    struct act a = {0};
-    struct amp_error err;
-
-    if (!hitl_state)
-        amp_die_no_state();
-    if ((argc > 0) + all != 1)
+    (void)err;
+    if ((c->argc > 0) + all != 1)
         amp_die_usage("give tasks and agents, or --all");
     if (is_task && is_agent)
         amp_die_usage("--task and --agent exclude each other");
-    amp_signals_install();
-    int rc = resume_act(&a, argc, argv, &err);
-    act_close(&a);
-    return rc < 0 ? amp_complain(&err) : 0;
+    return 0;
 }
+
+static int hitl_resume(struct amp_command *c, struct amp_error *err)
+{
+    struct act a = {.store = c->store};
+
+    int rc = resume_act(&a, c, err);
+    amp_identities_close(a.ids);
+    return rc;
+}
+
+const struct amp_verb suspend_verbs[] = {
+    {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend,
+     .check = suspend_check, .opens = AMP_OPENS_FOUND | HITL_OPENS_PEOPLE, .signals = true,
+     .finds_state = true, .values = "task agent", .who = AMP_WHO_PERSON},
+    {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume,
+     .check = resume_check, .opens = AMP_OPENS_FOUND | HITL_OPENS_PEOPLE, .act = SUSPEND_ACT,
+     .signals = true, .finds_state = true, .values = "task agent", .who = AMP_WHO_PERSON},
+    {0},
+};

@@ -34,7 +34,7 @@ static const char *since;
 static struct amp_list tasks, people, channels, decisions, whats;
 static bool json, verify;
 
-const struct amp_opt audit_opts[] = {
+static const struct amp_opt audit_opts[] = {
     {0, "since", AMP_OPT_STRING, &since, "TIME",
      .doc = "only from TIME on: RFC 3339 or an age (90s, 2h)"},
     {0, "task", AMP_OPT_LIST, &tasks, "TASK", .doc = "only entries about this task or question",
@@ -398,10 +398,7 @@ static int since_read(int64_t *ms, struct amp_error *err)
 
 static int audit_run(struct audit *a, struct amp_error *err)
 {
-    if (access(hitl_state, F_OK) != 0)
-        return amp_fail(err, AMP_UNAVAILABLE, state_missing, "there is no state directory %s",
-                        hitl_state);
-    if (since_read(&a->since_ms, err) < 0 || hitl_store_look(&a->store, err) < 0)
+    if (since_read(&a->since_ms, err) < 0)
         return -1;
     if (verify && (chain_verify(a->store, &a->verdict, err) < 0 || hitl_trust(&a->ids, err) < 0 ||
                    !(a->reader = amp_reader_new(NULL, err))))
@@ -427,26 +424,25 @@ static int audit_run(struct audit *a, struct amp_error *err)
                       : 0;
 }
 
-int hitl_audit(int argc, char **argv)
+static int hitl_audit(struct amp_command *c, struct amp_error *err)
 {
-    struct audit a = {0};
-    struct amp_error err;
+    struct audit a = {.store = c->store};
 
-    (void)argc;
-    (void)argv;
-    if (!hitl_state)
-        amp_die_no_state();
-    amp_signals_install();
     amp_audit_reader_init(&a.entries);
     audit_tasks_init(&a.tasks);
     amp_buf_init(&a.list.text, TEXT_MAX);
-    int rc = audit_run(&a, &err);
+    int rc = audit_run(&a, err);
     amp_audit_reader_release(&a.entries);
     audit_tasks_release(&a.tasks);
     amp_buf_release(&a.list.text);
     free(a.list.v);
     amp_reader_free(a.reader);
     amp_identities_close(a.ids);
-    amp_store_close(a.store);
-    return rc < 0 ? amp_complain(&err) : 0;
+    return rc;
 }
+
+const struct amp_verb audit_verbs[] = {
+    {"audit", "", "list, verify and report what people decided", audit_opts, hitl_audit,
+     .opens = AMP_OPENS_LOOK, .signals = true, .finds_state = true},
+    {0},
+};

@@ -19,6 +19,7 @@
 #include "base/codes.h"
 #include "base/file/repository.h"
 #include "cli/config.h"
+#include "cli/state.h"
 #include "flow/hook/ask.h"
 #include "protocol/compose/json.h"
 #include "replay.h"
@@ -39,7 +40,7 @@ static const char *const clis[] = {
 #undef X
         NULL};
 
-const struct amp_opt hook_opts[] = {
+static const struct amp_opt hook_opts[] = {
     {0, "cli", AMP_OPT_CHOICE, &cli, "NAME",
      "coding agent that gives the event (default: recognised from the event)", .choices = clis},
     {0, "deadline", AMP_OPT_DURATION, &deadline_ms, "TIME",
@@ -122,13 +123,6 @@ void hitl_hook_prepare(char **args)
     unsetenv("XDG_CONFIG_HOME");
     if (!pw || !pw->pw_dir || setenv("HOME", pw->pw_dir, 1) != 0)
         unsetenv("HOME");
-}
-
-/* Reports a failure and returns its status. */
-static int hook_fail(const struct amp_error *err)
-{
-    snprintf(failure, sizeof failure, "%s", err->what);
-    return amp_complain(err);
 }
 
 /* ---- the configuration ---- */
@@ -304,10 +298,17 @@ static bool state_find(const struct amp_hook_place *at)
     return true;
 }
 
-static int person_ask(const struct amp_hook_place *at, const struct amp_hook_result *r,
-                      struct amp_error *err)
+/* The verb declares no state directory: only some calls need one, and it is found here. */
+static int store_open(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_store *store = NULL;
+    c->state = hitl_state;
+    c->opens = AMP_OPENS_MADE;
+    return amp_state_open(c, err);
+}
+
+static int person_ask(struct amp_command *c, const struct amp_hook_place *at,
+                      const struct amp_hook_result *r, struct amp_error *err)
+{
     struct amp_hook_scope scope;
     struct amp_hook_question q = {.event = &event,
                                   .at = at,
@@ -327,20 +328,19 @@ static int person_ask(const struct amp_hook_place *at, const struct amp_hook_res
                         "init' in the repository");
     if (stat(hitl_state, &st) != 0)
         return amp_fail_errno(err, AMP_NOPERM, "%s", hitl_state);
-    if (place_check(hitl_state, at, err) < 0 || hitl_store(&store, err) < 0)
+    if (place_check(hitl_state, at, err) < 0 || store_open(c, err) < 0)
         return -1;
-    if (session_ms > 0 && amp_hook_scope_of(store, &event, at, r, q.agent, q.task, &scope))
+    if (session_ms > 0 && amp_hook_scope_of(c->store, &event, at, r, q.agent, q.task, &scope))
         q.scope = &scope;
-    int rc = q.scope ? grant_use(store, q.scope, err) : 0;
+    int rc = q.scope ? grant_use(c->store, q.scope, err) : 0;
     if (rc == 0) {
-        rc = amp_hook_ask(store, &q, &answer, err);
+        rc = amp_hook_ask(c->store, &q, &answer, err);
         if (rc == 0)
             rc = changed_check(&answer, err);
         if (rc == 0)
             rc = reply(answer.verdict, answer.why, amp_buf_span(&answer.input), err);
     }
     amp_buf_release(&answer.input);
-    amp_store_close(store);
     return rc < 0 ? -1 : 0;
 }
 
@@ -430,9 +430,8 @@ static int grant_print(void *ctx, const struct amp_hook_grant_row *g, struct amp
     return amp_out(amp_buf_span(&line), err);
 }
 
-static int grants_serve(struct amp_error *err)
+static int grants_serve(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_store *store = NULL;
     struct amp_hook_place here;
     uint32_t n = 0;
     bool all = revoked && strcmp(revoked, "all") == 0;
@@ -445,16 +444,14 @@ static int grants_serve(struct amp_error *err)
     if (!hitl_state &&
         (amp_hook_place_find((struct amp_span){0}, &here, err) < 0 || !state_find(&here)))
         amp_die_no_state();
-    if (hitl_store(&store, err) < 0)
+    if (store_open(c, err) < 0 ||
+        (grants && amp_hook_grants_each(c->store, grant_print, NULL, err) < 0) ||
+        (revoked && amp_hook_grants_revoke(c->store, all ? "" : revoked, "hook", &n, err) < 0))
         return -1;
-    int rc = grants ? amp_hook_grants_each(store, grant_print, NULL, err) : 0;
-    if (rc == 0 && revoked)
-        rc = amp_hook_grants_revoke(store, all ? "" : revoked, "hook", &n, err);
-    amp_store_close(store);
-    if (rc == 0 && revoked && n == 0 && !all)
+    if (revoked && n == 0 && !all)
         return amp_fail(err, AMP_NO, unknown_grant, "nothing is allowed under the id %.100s",
                         revoked);
-    return rc < 0 ? -1 : amp_out_flush(err);
+    return amp_out_flush(err);
 }
 
 static int replay_serve(struct amp_error *err)
@@ -496,7 +493,7 @@ static int check_deny(struct amp_error *err)
     return reply(AMP_CALL_DENY, why, (struct amp_span){0}, err) < 0 ? -1 : 1;
 }
 
-static int event_decide(struct amp_error *err)
+static int event_decide(struct amp_command *c, struct amp_error *err)
 {
     struct amp_hook_place at;
     struct amp_hook_result r;
@@ -518,7 +515,7 @@ static int event_decide(struct amp_error *err)
         return reply(AMP_CALL_DENY, r.why, (struct amp_span){0}, err);
     if (asks == ASKS_CLI && amp_call_can_ask(&event))
         return reply(AMP_CALL_ASK, r.why, (struct amp_span){0}, err);
-    int rc = asks == ASKS_WORKER ? worker_ask(&at, &r, err) : person_ask(&at, &r, err);
+    int rc = asks == ASKS_WORKER ? worker_ask(&at, &r, err) : person_ask(c, &at, &r, err);
     return rc < 0 && !begun ? unasked_deny(&r, err) : rc;
 }
 
@@ -564,35 +561,46 @@ static int check_run(int argc, char **argv, struct amp_error *err)
     return end.exited ? end.exit_code : AMP_INTERRUPTED;
 }
 
-int hitl_hook(int argc, char **argv)
+static int hook_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)err;
+    if (c->argc && !checked)
+        amp_die_usage("unexpected operand '%s'", c->argv[0]);
+    if (json && !replayed && !checked)
+        amp_die_usage("--json needs --replay");
+    return 0;
+}
+
+static int call_serve(struct amp_command *c, struct amp_error *err)
 {
     static struct amp_buf input; /* the event refers to it, also at the end of the process */
-    struct amp_error err;
     enum amp_call_cli expected = cli ? amp_call_cli_find(cli) : AMP_CLI_NONE;
-    amp_signals_install();
-    if (checked) {
-        int status = check_run(argc, argv, &err);
-        return status < 0 ? hook_fail(&err) : status;
-    }
-    if (argc)
-        amp_die_usage("unexpected operand '%s'", argv[0]);
-    if (json && !replayed)
-        amp_die_usage("--json needs --replay");
-    if (replayed || grants || revoked) {
-        int rc = replayed ? replay_serve(&err) : grants_serve(&err);
-        amp_hook_rules_release(&rules);
-        return rc < 0 ? hook_fail(&err) : AMP_OK;
-    }
+
     amp_note_terminal(NULL);
-    if (input_read(&input, &err) < 0 ||
-        amp_call_event_read(amp_buf_span(&input), expected, &event, &err) < 0)
-        return hook_fail(&err);
-    if (event.cli == AMP_CLI_NONE) {
-        amp_fail(&err, AMP_DATAERR, call_malformed,
-                 "the input of the hook is not a tool call of a known coding agent");
-        return hook_fail(&err);
-    }
-    int status = event_decide(&err) < 0 ? hook_fail(&err) : AMP_OK;
-    amp_hook_rules_release(&rules);
-    return status;
+    if (input_read(&input, err) < 0 ||
+        amp_call_event_read(amp_buf_span(&input), expected, &event, err) < 0)
+        return -1;
+    if (event.cli == AMP_CLI_NONE)
+        return amp_fail(err, AMP_DATAERR, call_malformed,
+                        "the input of the hook is not a tool call of a known coding agent");
+    return event_decide(c, err);
 }
+
+static int hitl_hook(struct amp_command *c, struct amp_error *err)
+{
+    int rc = checked             ? check_run(c->argc, c->argv, err)
+             : replayed          ? replay_serve(err)
+             : grants || revoked ? grants_serve(c, err)
+                                 : call_serve(c, err);
+
+    amp_hook_rules_release(&rules);
+    if (rc < 0)
+        snprintf(failure, sizeof failure, "%s", err->what);
+    return rc;
+}
+
+const struct amp_verb hook_verbs[] = {
+    {"hook", "[-- OPTION...]", "decide about a tool call of a coding agent (JSON on stdin)",
+     hook_opts, hitl_hook, .check = hook_check, .signals = true},
+    {0},
+};
