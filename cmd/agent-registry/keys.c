@@ -71,24 +71,23 @@ static int on_key_row(void *ctx, const struct amp_trust_entry *e, struct amp_err
     return amp_table_row(ctx, cells, 5, err);
 }
 
-int reg_keys_list(bool json)
+int reg_keys_list(bool json, struct amp_error *err)
 {
     static const char *const head[] = {"PRINCIPALS", "KEY", "TYPE", "UNTIL", "REVOKED"};
     AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
     struct amp_table table;
-    struct amp_error err = {0};
     if (!reg_state)
         amp_die_no_state();
-    if (trust_open(&trust, &err) < 0)
-        return amp_complain(&err);
+    if (trust_open(&trust, err) < 0)
+        return -1;
     if (json)
-        return amp_trust_each(trust, on_key_json, NULL, &err) < 0 ? amp_complain(&err) : AMP_OK;
+        return amp_trust_each(trust, on_key_json, NULL, err);
     amp_table_init(&table, head, 5);
-    int rc = amp_trust_each(trust, on_key_row, &table, &err);
+    int rc = amp_trust_each(trust, on_key_row, &table, err);
     if (rc == 0)
-        rc = amp_table_print(&table, &err);
+        rc = amp_table_print(&table, err);
     amp_table_release(&table);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
 
 /* Publishes by a NOTIFICATION to each agent that is registered and answers. */
@@ -126,13 +125,13 @@ static int on_agent_publish(void *ctx, struct amp_span agent, const struct amp_a
     return rc < 0 ? -1 : amp_buf_str(&p->r->turn, "\n", err);
 }
 
-int reg_keys_publish(struct registry *r, const char *config, struct amp_error *err)
+int reg_keys_publish(struct registry *r, struct amp_error *err)
 {
     AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
     json_auto_t *keys = json_array();
     struct publishing p = {.r = r, .keys = keys, .now_ms = amp_now_ms()};
     const struct amp_identity_tool tool = {
-        .state = reg_state, .config = config, .principal = r->name};
+        .state = reg_state, .config = reg_config, .principal = r->name};
     if (!keys)
         return amp_fail_memory(err);
     if (trust_open(&trust, err) < 0 || amp_trust_each(trust, on_key_publish, keys, err) < 0 ||

@@ -13,7 +13,7 @@
 static bool json, all, follow, index_only, keys, installed;
 static const char *role, *capability;
 
-const struct amp_opt list_opts[] = {
+static const struct amp_opt list_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL,
      .doc = "include agents that left and disabled capabilities"},
@@ -25,8 +25,7 @@ const struct amp_opt list_opts[] = {
     AMP_OPT_ALLOWED_SIGNERS(reg_identity.allowed_signers),
     AMP_OPT_END,
 };
-const struct amp_opt show_opts[] = {AMP_OPT_END};
-const struct amp_opt capabilities_opts[] = {
+static const struct amp_opt capabilities_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print the catalog records"},
     {0, "index", AMP_OPT_FLAG, &index_only, NULL, .doc = "print the index records"},
     {0, "installed", AMP_OPT_FLAG, &installed, NULL,
@@ -37,7 +36,7 @@ const struct amp_opt capabilities_opts[] = {
 };
 
 struct listing {
-    struct registry r;
+    struct amp_store *store;
     json_t *known; /* the revisions that were printed, by name */
     int64_t now_ms;
 };
@@ -194,7 +193,7 @@ static int on_agent(void *ctx, struct amp_span agent, const struct amp_agent_rec
 static int list_look(struct listing *l, struct amp_error *err)
 {
     l->now_ms = amp_now_ms();
-    return amp_agent_records(l->r.dir.store, on_agent, l, err);
+    return amp_agent_records(l->store, on_agent, l, err);
 }
 
 /* Lists the agents, and again after each change of the state by another process. */
@@ -217,48 +216,48 @@ static int list_follow(struct listing *l, struct amp_error *err)
     return rc;
 }
 
-int reg_list(int argc, char **argv)
+static int list_check(struct amp_command *c, struct amp_error *err)
 {
-    static const char *const head[] = {"agent",  "reachability", "role",        "class",
-                                       "answer", "seen",         "capabilities"};
-    json_auto_t *known = follow ? json_object() : NULL;
-    struct listing l = {.known = known};
-    struct amp_error err = {0};
+    (void)err;
     if (keys && (all || follow || role || capability))
         amp_die_usage("--keys excludes --all, --follow, --role and --capability");
     if (keys)
-        return reg_keys_list(json);
-    int rc = reg_open(&l.r, NULL, true, &err);
-    if (rc == 0 && !json)
-        rc = reg_print_row(head, agent_widths, 7, &err);
-    if (rc == 0)
-        rc = follow ? list_follow(&l, &err) : list_look(&l, &err);
-    return reg_close(&l.r, rc, &err);
+        c->opens = AMP_OPENS_NOTHING;
+    return 0;
 }
 
-int reg_show(int argc, char **argv)
+static int reg_list(struct amp_command *c, struct amp_error *err)
 {
-    struct registry r = {0};
-    struct amp_error err = {0};
-    if (argc == 0)
-        amp_die_usage("no agent given");
-    int rc = reg_open(&r, NULL, true, &err);
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_REC_MAX);
-    for (int i = 0; i < argc && rc == 0; i++) {
-        struct amp_span agent = amp_span_str(argv[i]);
+    static const char *const head[] = {"agent",  "reachability", "role",        "class",
+                                       "answer", "seen",         "capabilities"};
+    if (keys)
+        return reg_keys_list(json, err);
+    json_auto_t *known = follow ? json_object() : NULL;
+    struct listing l = {.store = c->store, .known = known};
+    if (!json && reg_print_row(head, agent_widths, 7, err) < 0)
+        return -1;
+    return follow ? list_follow(&l, err) : list_look(&l, err);
+}
+
+static int reg_show(struct amp_command *c, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    for (int i = 0; i < c->argc; i++) {
+        struct amp_span agent = amp_span_str(c->argv[i]);
         struct amp_agent_rec rec;
         struct amp_error none;
-        rc = amp_agent_find(r.dir.store, agent, &mem, &rec, &err);
-        if (rc == 0 && rec.reach.state == AMP_REACH_ABSENT) {
-            amp_fail(&none, AMP_NO, not_registered, "%s is not registered", argv[i]);
+        if (amp_agent_find(c->store, agent, &mem, &rec, err) < 0)
+            return -1;
+        if (rec.reach.state == AMP_REACH_ABSENT) {
+            amp_fail(&none, AMP_NO, not_registered, "%s is not registered", c->argv[i]);
             amp_status_note(amp_complain(&none));
-        } else if (rc == 0) {
-            json_auto_t *d = descriptor_load(&rec.reach, &err);
-            rc = d ? agent_print(agent, &rec.reach, d, true, &err) : -1;
+            continue;
         }
+        json_auto_t *d = descriptor_load(&rec.reach, err);
+        if (!d || agent_print(agent, &rec.reach, d, true, err) < 0)
+            return -1;
     }
-    return reg_close(&r, rc, &err);
+    return 0;
 }
 
 static const int cap_widths[] = {32, 12, 10, 24, 12, 8};
@@ -279,8 +278,8 @@ static int on_capability(void *ctx, struct amp_span id, const struct amp_capabil
     snprintf(eta, sizeof eta, "%llds",
              (long long)json_integer_value(json_object_get(c, "defaultEtaSeconds")));
     amp_buf_init(&mem, AMP_REC_MAX);
-    if (amp_agent_find(l->r.dir.store, amp_span_str(amp_json_str(c, "ownerAgentId")), &mem, &owner,
-                       err) < 0)
+    if (amp_agent_find(l->store, amp_span_str(amp_json_str(c, "ownerAgentId")), &mem, &owner, err) <
+        0)
         return -1;
     const char *cells[] = {name,
                            amp_json_str(c, "version"),
@@ -291,32 +290,50 @@ static int on_capability(void *ctx, struct amp_span id, const struct amp_capabil
     return reg_print_row(cells, cap_widths, 6, err);
 }
 
-int reg_capabilities(int argc, char **argv)
+static int capabilities_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)err;
+    if (installed && (c->argc > 1 || index_only))
+        amp_die_usage("--installed takes one ID, and no --index");
+    return 0;
+}
+
+static int reg_capabilities(struct amp_command *c, struct amp_error *err)
 {
     static const char *const head[] = {"capability", "version",      "status",
                                        "owner",      "reachability", "eta"};
-    struct listing l = {0};
-    struct amp_error err = {0};
-    if (installed && (argc > 1 || index_only))
-        amp_die_usage("--installed takes one ID, and no --index");
-    int rc = reg_open(&l.r, NULL, true, &err);
-    if (rc == 0 && installed) {
-        rc = reg_installed(&l.r, amp_span_str(argc > 0 ? argv[0] : ""), json, &err);
-        return reg_close(&l.r, rc, &err);
-    }
-    if (rc == 0 && !json && !index_only)
-        rc = reg_print_row(head, cap_widths, 6, &err);
-    if (rc == 0 && argc == 0)
-        rc = amp_capability_each(l.r.dir.store, on_capability, &l, &err);
-    all = all || argc > 0;
-    for (int i = 0; i < argc && rc == 0; i++) {
-        struct amp_capability c;
-        rc = amp_capability_find(l.r.dir.store, amp_span_str(argv[i]), &c, &err);
-        if (rc == 0 && c.catalog)
-            rc = on_capability(&l, amp_span_str(argv[i]), &c, &err);
+    struct listing l = {.store = c->store};
+    if (installed)
+        return reg_installed(c->store, amp_span_str(c->argc > 0 ? c->argv[0] : ""), json, err);
+    if (!json && !index_only && reg_print_row(head, cap_widths, 6, err) < 0)
+        return -1;
+    if (c->argc == 0)
+        return amp_capability_each(c->store, on_capability, &l, err);
+    all = true;
+    for (int i = 0, rc = 0; i < c->argc; i++) {
+        struct amp_capability cap;
+        rc = amp_capability_find(c->store, amp_span_str(c->argv[i]), &cap, err);
+        if (rc == 0 && cap.catalog)
+            rc = on_capability(&l, amp_span_str(c->argv[i]), &cap, err);
         else if (rc == 0)
-            rc = amp_fail(&err, AMP_NO, capability_unknown, "%s is not published", argv[i]);
-        amp_capability_release(&c);
+            rc = amp_fail(err, AMP_NO, capability_unknown, "%s is not published", c->argv[i]);
+        amp_capability_release(&cap);
+        if (rc < 0)
+            return -1;
     }
-    return reg_close(&l.r, rc, &err);
+    return 0;
 }
+
+const struct amp_verb list_verbs[] = {
+    {"list", "", "list the agents", list_opts, reg_list, .check = list_check,
+     .opens = AMP_OPENS_LOOK, .finds_state = true},
+    {"show", "AGENT…", "print everything recorded about agents", NULL, reg_show, .least = 1,
+     .usage = "no agent given", .opens = AMP_OPENS_LOOK, .finds_state = true, .values = "agent"},
+    {0},
+};
+const struct amp_verb capabilities_verbs[] = {
+    {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities,
+     .check = capabilities_check, .opens = AMP_OPENS_LOOK, .finds_state = true,
+     .values = "capability"},
+    {0},
+};

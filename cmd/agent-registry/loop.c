@@ -13,7 +13,7 @@
 #include "registry.h"
 
 struct loop {
-    struct registry r;
+    struct registry *r;
     struct amp_input in;
     struct amp_intake intake;
     struct amp_identities *ids; /* opened if tokens or signatures are needed */
@@ -27,12 +27,12 @@ struct loop {
 static int message_take(struct loop *l, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error why = {0};
-    enum reg_taken taken = reg_take(&l->r, v, &why, err);
+    enum reg_taken taken = reg_take(l->r, v, &why, err);
     if (taken == REG_FAILED)
         return -1;
     if (taken == REG_PASSES)
-        return amp_buf_add(&l->r.turn, v->line.p, v->line.n, err) < 0 ||
-                       amp_buf_str(&l->r.turn, "\n", err) < 0
+        return amp_buf_add(&l->r->turn, v->line.p, v->line.n, err) < 0 ||
+                       amp_buf_str(&l->r->turn, "\n", err) < 0
                    ? -1
                    : 0;
     if (!why.status)
@@ -51,14 +51,14 @@ static int sender_admit(struct loop *l, const struct amp_view *v, struct amp_err
     if (reg_needs_signatures() && (rc = amp_identities_refresh(l->ids, err)) == 0)
         rc = amp_identities_who(l->ids, v, false, &said, &why, err);
     if (rc > 0 && amp_tokens_are_needed())
-        rc = amp_tokens_admit(l->ids, l->r.dir.store, v, amp_input_is_trusted(NULL), NULL, &why,
+        rc = amp_tokens_admit(l->ids, l->r->dir.store, v, amp_input_is_trusted(NULL), NULL, &why,
                               err);
     if (rc != 0)
         return rc;
     amp_status_note(AMP_NO);
     if (amp_intake_refuse(&l->intake, v, &why, err) < 0)
         return -1;
-    return reg_answer_bad(&l->r, v, why.code, "", err);
+    return reg_answer_bad(l->r, v, why.code, "", err);
 }
 
 static int lines_take(struct loop *l, struct amp_error *err)
@@ -73,10 +73,10 @@ static int lines_take(struct loop *l, struct amp_error *err)
             continue;
         }
         amp_status_note(AMP_NO);
-        if (reg_answer_bad(&l->r, &v, l->intake.bad_code, l->intake.bad_field, err) < 0)
+        if (reg_answer_bad(l->r, &v, l->intake.bad_code, l->intake.bad_field, err) < 0)
             return -1;
     }
-    return rc < 0 ? -1 : reg_emit(&l->r, err);
+    return rc < 0 ? -1 : reg_emit(l->r, err);
 }
 
 static int input_read(struct loop *l, struct amp_error *err)
@@ -94,11 +94,11 @@ static int input_read(struct loop *l, struct amp_error *err)
  * interval, because other processes may register agents. */
 static int look_plan(struct loop *l, int64_t now, struct amp_error *err)
 {
-    const struct amp_agent_sweep sweep = {.directory = &l->r.dir};
+    const struct amp_agent_sweep sweep = {.directory = &l->r->dir};
     int64_t next;
-    if (amp_agent_next_due(l->r.dir.store, &sweep, &next, err) < 0)
+    if (amp_agent_next_due(l->r->dir.store, &sweep, &next, err) < 0)
         return -1;
-    l->look_ms = now + l->r.dir.interval_ms;
+    l->look_ms = now + l->r->dir.interval_ms;
     if (next > now && next < l->look_ms)
         l->look_ms = next;
     return 0;
@@ -112,19 +112,19 @@ static int rounds_step(struct loop *l, struct amp_error *err)
     bool over = false;
     if (l->rounds >= 0 && now >= l->round_ms) {
         over = l->rounds > 0 && l->done == l->rounds;
-        if (!over && amp_directory_ask(&l->r.dir, now, &asked, err) < 0)
+        if (!over && amp_directory_ask(&l->r->dir, now, &asked, err) < 0)
             return -1;
         l->done++;
-        l->round_ms = now + (l->done == l->rounds ? l->r.dir.timeout_ms : l->r.dir.interval_ms);
+        l->round_ms = now + (l->done == l->rounds ? l->r->dir.timeout_ms : l->r->dir.interval_ms);
     }
     if (now >= l->look_ms || over) {
-        const struct amp_agent_sweep sweep = {.directory = &l->r.dir};
+        const struct amp_agent_sweep sweep = {.directory = &l->r->dir};
         uint32_t missed;
-        if (amp_agent_sweep(l->r.dir.store, &sweep, now, &missed, err) < 0 ||
+        if (amp_agent_sweep(l->r->dir.store, &sweep, now, &missed, err) < 0 ||
             look_plan(l, now, err) < 0)
             return -1;
     }
-    if (reg_emit(&l->r, err) < 0)
+    if (reg_emit(l->r, err) < 0)
         return -1;
     return over;
 }
@@ -141,48 +141,60 @@ static int loop_run(struct loop *l, struct amp_error *err)
 {
     for (;;) {
         int rc = rounds_step(l, err);
-        if (rc < 0 || amp_outq_flush(&l->r.out, err) < 0 || amp_outbox_settle(&l->r.box, err) < 0)
+        if (rc < 0 || amp_outq_flush(&l->r->out, err) < 0 || amp_outbox_settle(&l->r->box, err) < 0)
             return -1;
         if (rc == 1 || (l->eof && l->rounds < 0))
             return 0;
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
-        bool full = amp_outq_pending(&l->r.out) >= ((size_t)64 << 20);
+        bool full = amp_outq_pending(&l->r->out) >= ((size_t)64 << 20);
         struct pollfd fds[2];
         struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
         const struct pollfd *in = amp_loop_add(&turn, l->eof || full ? -1 : l->in.fd, POLLIN);
-        amp_loop_add(&turn, amp_outq_events(&l->r.out) ? l->r.out.fd : -1, POLLOUT);
+        amp_loop_add(&turn, amp_outq_events(&l->r->out) ? l->r->out.fd : -1, POLLOUT);
         amp_loop_within(&turn, wait_ms(l));
-        amp_loop_within(&turn, amp_outq_timeout(&l->r.out));
+        amp_loop_within(&turn, amp_outq_timeout(&l->r->out));
         if (amp_loop_wait(&turn, err) < 0 || (in->revents && input_read(l, err) < 0))
             return -1;
     }
 }
 
-int reg_loop(int64_t rounds)
+int reg_loop(struct registry *r, int64_t rounds, struct amp_error *err)
 {
-    struct loop l = {.rounds = rounds, .r.answer = true};
-    struct amp_error err = {0};
+    struct loop l = {.r = r, .rounds = rounds};
     int rc = -1;
     l.in.fd = l.in.hold = -1;
-    amp_signals_install();
+    r->answer = true;
     amp_note_terminal(NULL);
-    if (reg_open(&l.r, rounds < 0 ? ".filter" : ".emit", false, &err) == 0 &&
-        amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
-        amp_input_open("-", false, &l.in, &err) == 0) {
+    if (amp_intake_init(&l.intake, r->dir.store, amp_cli_name(), err) == 0 &&
+        amp_input_open("-", false, &l.in, err) == 0) {
         l.intake.say = amp_finding_print_error;
-        rc = amp_tokens_are_needed() || reg_needs_signatures() ? reg_identities(&l.ids, &err) : 0;
+        rc = amp_tokens_are_needed() || reg_needs_signatures() ? reg_identities(&l.ids, err) : 0;
         if (rc == 0)
-            rc = look_plan(&l, amp_now_ms(), &err);
+            rc = look_plan(&l, amp_now_ms(), err);
         if (rc == 0)
-            rc = loop_run(&l, &err);
+            rc = loop_run(&l, err);
     }
     if (rc == 0)
-        rc = reg_finish(&l.r, &err);
+        rc = reg_finish(r, err);
     if (l.intake.reader)
         amp_intake_release(&l.intake);
     if (l.in.fd >= 0)
         amp_input_close(&l.in);
     amp_identities_close(l.ids);
-    return reg_close(&l.r, rc, &err);
+    return rc;
 }
+
+static int do_filter(struct amp_command *c, struct amp_error *err)
+{
+    return reg_loop(c->own, -1, err);
+}
+
+static const struct amp_opt filter_opts[] = {AMP_OPT_IDENTITIES(reg_identity), AMP_OPT_END};
+
+const struct amp_verb filter_verbs[] = {
+    {NULL, "", "consume registry messages from stdin, pass on the others", filter_opts, do_filter,
+     .opens = AMP_OPENS_MADE | REG_OPENS_OUTBOX | REG_OPENS_FILTER, .act = "keep the registry",
+     .signals = true, .who = AMP_WHO_PERSON},
+    {0},
+};

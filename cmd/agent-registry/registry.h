@@ -1,6 +1,7 @@
 /*
- * The parts of agent-registry: main.c has the options and the small verbs, loop.c the filter and
- * the emitter of heartbeats, take.c the effects of one message, list.c the lists, keys.c the keys.
+ * The parts of agent-registry: main.c has the options and what verbs open, say.c the verbs that
+ * give one message, loop.c the filter and the emitter of heartbeats, take.c the effects of one
+ * message, list.c the lists, skills.c the skills and reviews, keys.c the keys.
  */
 #ifndef AGENT_REGISTRY_REGISTRY_H
 #define AGENT_REGISTRY_REGISTRY_H
@@ -15,7 +16,7 @@
 #include "flow/intake.h"
 #include "flow/outbox.h"
 
-extern const char *reg_state, *reg_skills, *reg_routing;
+extern const char *reg_state, *reg_config, *reg_node, *reg_skills, *reg_routing;
 extern int64_t reg_required_ms;
 extern bool reg_signing;
 
@@ -30,17 +31,16 @@ struct registry {
     struct amp_outbox box;
 };
 
-/* main.c: opens the state. suffix: of the name, for long-running verbs; NULL: nothing is written.
- * existing: the state must exist, and may be on a read-only medium. */
-int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
+/* What a verb opens besides the state directory; c->own is a struct registry if it opens that. */
+enum {
+    REG_OPENS_OUTBOX = AMP_OPENS_OWN,      /* the outbox of the name, and its lock */
+    REG_OPENS_FILTER = AMP_OPENS_OWN << 1, /* with this: of NAME.filter */
+    REG_OPENS_EMIT = AMP_OPENS_OWN << 2    /* with this: of NAME.emit */
+};
 /* main.c: whether every message must be signed (identity.require all). */
 bool reg_needs_signatures(void);
 /* main.c: who says what, for tokens and signatures. */
 int reg_identities(struct amp_identities **out, struct amp_error *err);
-/* main.c: refuses agents other than `agent`, or all if it is NULL (flow/identity/person.h). */
-int reg_self_only(const char *agent, const char *act, struct amp_error *err);
-/* Ends a verb: reports err if rc < 0, and closes everything. Returns the exit status. */
-int reg_close(struct registry *r, int rc, const struct amp_error *err);
 
 /* Writes the lines of the turn, then the committed lines, to the output. */
 int reg_emit(struct registry *r, struct amp_error *err);
@@ -57,28 +57,20 @@ int reg_answer_bad(struct registry *r, const struct amp_view *v, const char *cod
                    const char *field, struct amp_error *err);
 
 /* loop.c. rounds of heartbeats: < 0: none; 0: without an end. */
-int reg_loop(int64_t rounds);
+int reg_loop(struct registry *r, int64_t rounds, struct amp_error *err);
 
 /* keys.c: the trusted keys and revocations of the state, printed, and as messages to the agents. */
 extern struct amp_identity_cli reg_identity;
-int reg_keys_list(bool json);
-int reg_keys_publish(struct registry *r, const char *config, struct amp_error *err);
+int reg_keys_list(bool json, struct amp_error *err);
+int reg_keys_publish(struct registry *r, struct amp_error *err);
 
-/* skills.c: distributed skills, and review items. */
-extern const struct amp_opt confirm_opts[], approve_opts[], reviews_opts[];
-int reg_confirm(int argc, char **argv);
-int reg_approve(int argc, char **argv);
-int reg_reviews(int argc, char **argv);
-/* capabilities --installed: the agents that were asked to install a skill. capability empty: all.
+/* skills.c: capabilities --installed: the agents that were asked to install a skill. capability
+ * empty: all.
  */
-int reg_installed(struct registry *r, struct amp_span capability, bool json, struct amp_error *err);
+int reg_installed(struct amp_store *s, struct amp_span capability, bool json,
+                  struct amp_error *err);
 /* list.c: one JSON object a line; a row of a table. */
 int reg_print_json(const json_t *j, struct amp_error *err);
 int reg_print_row(const char *const *cells, const int *widths, int n, struct amp_error *err);
-
-extern const struct amp_opt list_opts[], show_opts[], capabilities_opts[];
-int reg_list(int argc, char **argv);
-int reg_show(int argc, char **argv);
-int reg_capabilities(int argc, char **argv);
 
 #endif

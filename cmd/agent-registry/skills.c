@@ -18,12 +18,11 @@
 static bool json, all;
 static const char *closes, *note, *why;
 
-const struct amp_opt confirm_opts[] = {AMP_OPT_END};
-const struct amp_opt approve_opts[] = {
+static const struct amp_opt approve_opts[] = {
     {0, "why", AMP_OPT_STRING, &why, "TEXT", .doc = "why the task may be carried out"},
     AMP_OPT_END,
 };
-const struct amp_opt reviews_opts[] = {
+static const struct amp_opt reviews_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print the items as the protocol has them"},
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "include closed items"},
     {0, "close", AMP_OPT_STRING, &closes, "ID", .doc = "close the open item ID"},
@@ -92,8 +91,10 @@ static int task_complete(struct registry *r, const char *agent, const char *even
     return amp_fail_unless_no(err, &e);
 }
 
-static int confirm(struct registry *r, char **argv, struct amp_error *err)
+static int reg_confirm(struct amp_command *cmd, struct amp_error *err)
 {
+    struct registry *r = cmd->own;
+    char **argv = cmd->argv;
     const struct amp_skill_change c = {.capability = amp_span_str(argv[1]),
                                        .agent = amp_span_str(argv[0]),
                                        .version = argv[2],
@@ -111,47 +112,35 @@ static int confirm(struct registry *r, char **argv, struct amp_error *err)
         return -1;
     if (amp_skill_confirm(r->dir.store, &c, err) < 0)
         return -1;
-    return task_complete(r, argv[0], asked.event, argv[2], err) < 0 ? -1 : 0;
+    return task_complete(r, argv[0], asked.event, argv[2], err) < 0 ? -1 : reg_finish(r, err);
 }
 
-int reg_confirm(int argc, char **argv)
+static int confirm_check(struct amp_command *c, struct amp_error *err)
 {
-    struct registry r = {0};
-    struct amp_error err = {0};
-    if (argc != 3)
-        amp_die_usage("AGENT, CAPABILITY and VERSION are required");
-    if (strlen(argv[2]) > 64)
+    (void)err;
+    if (strlen(c->argv[2]) > 64)
         amp_die_usage("VERSION has at most 64 characters");
-    if (reg_self_only(argv[0], "confirm that an agent installed a skill", &err) < 0)
-        return amp_complain(&err);
-    int rc = reg_open(&r, "", true, &err);
-    if (rc == 0)
-        rc = confirm(&r, argv, &err);
-    if (rc == 0)
-        rc = reg_finish(&r, &err);
-    return reg_close(&r, rc, &err);
+    return 0;
 }
 
-int reg_approve(int argc, char **argv)
+static int approve_check(struct amp_command *c, struct amp_error *err)
 {
-    struct registry r = {0};
-    struct amp_error err = {0};
-    if (argc != 1 || !*argv[0] || strlen(argv[0]) > 256)
+    (void)err;
+    if (c->argc != 1 || !*c->argv[0] || strlen(c->argv[0]) > 256)
         amp_die_usage("one TASK is required");
     if (!why || !*why || strlen(why) > 1000)
         amp_die_usage("why? --why TEXT, at most 1000 bytes");
-    if (reg_self_only(NULL, "approve a task", &err) < 0)
-        return amp_complain(&err);
-    const struct amp_task_approval a = {.task = amp_span_str(argv[0]),
+    return 0;
+}
+
+static int reg_approve(struct amp_command *c, struct amp_error *err)
+{
+    const struct registry *r = c->own;
+    const struct amp_task_approval a = {.task = amp_span_str(c->argv[0]),
                                         .person = amp_cli_login("operator"),
                                         .why = why,
                                         .now_ms = amp_now_ms()};
-    int rc = reg_open(&r, "", true, &err);
-    if (rc == 0)
-        rc = amp_approval_give(r.dir.store, &a, r.name, &err);
-    if (rc == 0)
-        rc = amp_store_sync(r.dir.store, &err);
-    return reg_close(&r, rc, &err);
+    return amp_approval_give(c->store, &a, r->name, err) < 0 ? -1 : amp_store_sync(c->store, err);
 }
 
 /* ---- lists ---- */
@@ -174,14 +163,14 @@ static const struct amp_column skill_columns[] = {
     SOME(TIME, "confirmedAt", "CONFIRMED", confirmed_ms),
 };
 
-int reg_installed(struct registry *r, struct amp_span capability, bool as_json,
+int reg_installed(struct amp_store *s, struct amp_span capability, bool as_json,
                   struct amp_error *err)
 {
     struct amp_listing list;
 
     amp_listing_init(&list, skill_columns, sizeof skill_columns / sizeof *skill_columns, as_json,
                      amp_now_ms());
-    int rc = amp_skills_each(r->dir.store, capability, amp_listing_row, &list, err);
+    int rc = amp_skills_each(s, capability, amp_listing_row, &list, err);
     if (rc == 0)
         rc = amp_listing_end(&list, err);
     amp_listing_release(&list);
@@ -209,26 +198,41 @@ static int on_review(void *ctx, const struct amp_review *v, struct amp_error *er
     return reg_print_row(cells, review_widths, 6, err);
 }
 
-int reg_reviews(int argc, char **argv)
+static int reviews_check(struct amp_command *c, struct amp_error *err)
 {
-    static const char *const head[] = {"review", "capability", "failure", "state", "count", "last"};
-    struct registry r = {0};
-    struct amp_error err = {0};
-    (void)argv;
-    if (argc > 0)
-        amp_die_usage("reviews takes no operand");
+    (void)err;
     if (note && !closes)
         amp_die_usage("--note needs --close");
-    if (closes && reg_self_only(NULL, "close review items", &err) < 0)
-        return amp_complain(&err);
-    int rc = reg_open(&r, closes ? "" : NULL, true, &err);
-    if (rc == 0 && closes)
-        rc = amp_review_close(r.dir.store, closes, note, r.name, &err);
-    if (rc == 0 && closes)
-        rc = amp_store_sync(r.dir.store, &err);
-    if (rc == 0 && !closes && !json)
-        rc = reg_print_row(head, review_widths, 6, &err);
-    if (rc == 0 && !closes)
-        rc = amp_reviews_each(r.dir.store, on_review, NULL, &err);
-    return reg_close(&r, rc, &err);
+    if (closes) {
+        c->opens = AMP_OPENS_FOUND | REG_OPENS_OUTBOX;
+        c->act = "close review items";
+    }
+    return 0;
 }
+
+static int reg_reviews(struct amp_command *c, struct amp_error *err)
+{
+    static const char *const head[] = {"review", "capability", "failure", "state", "count", "last"};
+    const struct registry *r = c->own;
+    if (closes)
+        return amp_review_close(c->store, closes, note, r->name, err) < 0
+                   ? -1
+                   : amp_store_sync(c->store, err);
+    if (!json && reg_print_row(head, review_widths, 6, err) < 0)
+        return -1;
+    return amp_reviews_each(c->store, on_review, NULL, err);
+}
+
+const struct amp_verb skills_verbs[] = {
+    {"confirm", "AGENT CAPABILITY VERSION", "confirm that an agent installed a skill", NULL,
+     reg_confirm, .check = confirm_check, .least = 3, .most = 3,
+     .usage = "AGENT, CAPABILITY and VERSION are required",
+     .opens = AMP_OPENS_FOUND | REG_OPENS_OUTBOX, .act = "confirm that an agent installed a skill",
+     .values = "agent", .who = AMP_WHO_SELF},
+    {"approve", "TASK", "approve a task that requires a capability of high risk", approve_opts,
+     reg_approve, .check = approve_check, .opens = AMP_OPENS_FOUND | REG_OPENS_OUTBOX,
+     .act = "approve a task", .values = "task", .who = AMP_WHO_PERSON},
+    {"reviews", "", "list or close the review items of skills", reviews_opts, reg_reviews,
+     .check = reviews_check, .opens = AMP_OPENS_LOOK, .who = AMP_WHO_WITH("--close")},
+    {0},
+};
