@@ -77,12 +77,9 @@ static int agent_check(struct amp_error *err)
     return 0;
 }
 
-static int serve(int argc, char **argv)
+static int serve_check(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
-
-    (void)argc;
-    (void)argv;
+    (void)c;
     m.control = getenv("AMP_CONTROL");
     m.role = getenv("AMP_ROLE");
     if (m.control && *m.control)
@@ -95,17 +92,21 @@ static int serve(int argc, char **argv)
         amp_die_no_state();
     if (!m.agent || !*m.agent)
         amp_die_usage("the agent's name is needed: --agent NAME or AMP_AGENT");
-    if (agent_check(&err) < 0)
-        return amp_complain(&err);
+    return agent_check(err);
+}
+
+/* The state directory is opened by the first call that needs it (mcp_store). */
+static int serve(struct amp_command *c, struct amp_error *err)
+{
+    (void)c;
     snprintf(m.box, sizeof m.box, "amp-mcp.%s", m.agent);
-    amp_signals_install();
     amp_note_terminal(NULL);
-    return mcp_serve(&m, &err) < 0 ? amp_complain(&err) : AMP_OK;
+    return mcp_serve(&m, err);
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "serve the agent until the end of the input", NULL, NULL, .old = serve,
-     .finds_state = true, .who = AMP_WHO_SELF},
+    {NULL, "", "serve the agent until the end of the input", NULL, serve, .check = serve_check,
+     .signals = true, .finds_state = true, .who = AMP_WHO_SELF},
     {0},
 };
 static const int statuses[] = {0,

@@ -117,15 +117,13 @@ static int request_answer(struct amp_tape *t, struct request *r, struct amp_span
     return amp_out_flush(err);
 }
 
-static int worker_run(int argc, char **argv)
+static int worker_run(struct amp_command *c, struct amp_error *err)
 {
     struct amp_lines in;
     struct amp_tape tape;
     struct request r = {0};
-    struct amp_error err;
     int rc = 0;
-    (void)argc;
-    (void)argv;
+    (void)c;
     amp_lines_init(&in, REQUEST_MAX);
     amp_tape_init(&tape, &(struct amp_json_limits){REQUEST_MAX, 8, 1000});
     amp_buf_init(&r.blob, REQUEST_MAX);
@@ -134,13 +132,13 @@ static int worker_run(int argc, char **argv)
         struct amp_line line;
         switch (amp_lines_next(&in, &line)) {
         case AMP_LINE:
-            rc = request_answer(&tape, &r, line.bytes, &err);
+            rc = request_answer(&tape, &r, line.bytes, err);
             break;
         case AMP_LINE_MORE:
-            rc = amp_lines_fill(&in, STDIN_FILENO, &err) == AMP_READ_FAILED ? -1 : 0;
+            rc = amp_lines_fill(&in, STDIN_FILENO, err) == AMP_READ_FAILED ? -1 : 0;
             break;
         case AMP_LINE_TOO_LONG:
-            rc = amp_fail(&err, AMP_DATAERR, line_too_long, "a request is longer than 64 MiB");
+            rc = amp_fail(err, AMP_DATAERR, line_too_long, "a request is longer than 64 MiB");
             break;
         case AMP_LINE_END:
             more = false;
@@ -151,13 +149,13 @@ static int worker_run(int argc, char **argv)
     amp_buf_release(&r.data);
     amp_tape_release(&tape);
     amp_lines_release(&in);
-    return rc < 0 ? amp_complain(&err) : AMP_OK;
+    return rc;
 }
 
 int main(int argc, char **argv)
 {
     static const struct amp_verb verbs[] = {
-        {NULL, "", "requests on stdin, replies on stdout", NULL, NULL, NULL, .old = worker_run},
+        {NULL, "", "requests on stdin, replies on stdout", NULL, worker_run},
         {0},
     };
     static const struct amp_verb *const tables[] = {verbs, NULL};

@@ -141,14 +141,15 @@ static int serve_requests(struct worker *w, struct amp_error *err)
     return got == AMP_READ_FAILED || bad < 0 ? -1 : 0;
 }
 
-static int run_worker(int argc, char **argv)
+/* A state that cannot be opened is the reply to every request. */
+static int run_worker(struct amp_command *c, struct amp_error *err)
 {
-    struct amp_error err;
     struct worker w = {0};
     struct amp_store_options how = {.lock_timeout_ms = 10000,
                                     .read_only = true,
                                     .facts = &amp_flow_facts,
                                     .keep = amp_flow_keep};
+    (void)c;
     if (!state)
         amp_die_usage("--state is missing");
     if (amp_store_open(state, &how, &w.checks.store, &w.closed) < 0)
@@ -159,9 +160,7 @@ static int run_worker(int argc, char **argv)
     amp_tape_init(&w.checks.tape, &limits);
     seen_init(&w.checks.seen);
     amp_map_init(&w.checks.progress, sizeof(int64_t));
-    int bad = 0;
-    if (!(w.reader = amp_reader_new(&limits, &err)) || serve_requests(&w, &err) < 0)
-        bad = amp_complain(&err);
+    int bad = !(w.reader = amp_reader_new(&limits, err)) || serve_requests(&w, err) < 0 ? -1 : 0;
     rtp_history_free(w.checks.rtp);
     seen_release(&w.checks.seen);
     amp_map_release(&w.checks.progress);
@@ -176,7 +175,7 @@ static int run_worker(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {.name = NULL, .args = "", .doc = "answer requests on stdin", .old = run_worker},
+    {.name = NULL, .args = "", .doc = "answer requests on stdin", .run = run_worker},
     {0},
 };
 static const struct amp_verb *const tables[] = {verbs, NULL};
