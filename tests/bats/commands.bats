@@ -51,6 +51,25 @@ A
   while read -r dir; do [ ! -s "$dir/stdout" ]; done <../dirs
 }
 
+@test "what a command writes is not in the reviewer's worktree, nor among its fixes" {
+  cat >../reviewer <<'A'
+#!/bin/sh
+[ -z "$(git status --porcelain)" ] && [ ! -e left ] || exit 1
+sed -i s/line/Line/ work
+jq '{decision: "approved_with_fix", confidence: 1, direct_fixes: [{file: "work", change_type: "typo", diff_lines: 2}],
+     criteria_results: [.[] | {criterion: ., passed: true, evidence: "as it says"}]}' "$AMP_CRITERIA" >"$AMP_RESULT.new"
+mv "$AMP_RESULT.new" "$AMP_RESULT"
+A
+  for confined in '' off; do
+    printf '# A task\nBranch: work/one%s\n## Acceptance criteria\n- $ touch left; echo more >>work\n' "$confined" >../task.md
+    run -0 env ${confined:+"AMP_CONFINE=$confined"} task-dispatch loop -x ../executor -y ../reviewer ../task.md
+    [ "$(git show "work/one$confined:work")" = "Line 1" ]
+    run -128 git show "work/one$confined:left"
+  done
+  [ "$(verdicts | jq -r .decision | uniq -c | xargs)" = "2 approved_with_fix" ]
+  [ "$(git worktree list | wc -l)" = 1 ]
+}
+
 @test "a command is confined as the reviewer's" {
   "$AMP_BUILD/libexec/amp/confine" --probe | jq -e .namespaces >/dev/null || skip "no namespaces here"
   printf '# A task\nBranch: work/one\n## Acceptance criteria\n- $ touch %s/outside; ! ls %s/.git/amp/log\n' \

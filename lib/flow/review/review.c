@@ -220,6 +220,22 @@ static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp
     return amp_worker_conclude(w, job, &step, &lines, AMP_AGENT_EV_COMPLETE, err);
 }
 
+/* What the commands wrote is not a part of the work: the reviewer gets the commit as it is. A
+ * worktree in which they wrote only ignored files, such as a build's, is used as it is. */
+static int worktree_renew(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    const struct amp_worker_place place = {NULL, of->commit, true};
+    struct amp_git_diff d = {0};
+    struct amp_error e;
+    bool clean = amp_git_diff(w->git, of->repo, of->worktree, w->opt->take.object_bytes, of->commit,
+                              NULL, NULL, &d, &e) == 0 &&
+                 d.n_files == 0;
+
+    amp_git_diff_release(&d);
+    return clean ? 0 : amp_assignment_bind(w, of, &place, err);
+}
+
 /* What became of the criteria that are commands. DONE: the request is concluded, parked or given
  * up, and the reviewer is not started. */
 enum commands { COMMANDS_FAILED = -1, COMMANDS_PASSED, COMMANDS_DONE };
@@ -236,6 +252,8 @@ static enum commands commands_run(struct amp_worker *w, struct amp_job *job, str
     if (amp_git_refs(w->git, of->repo, true, &of->refs, err) < 0)
         return COMMANDS_FAILED;
     int rc = amp_judged_check(w, k, err);
+    if (rc == 0 && !k->failed)
+        rc = worktree_renew(w, k, err);
     struct amp_error cause = rc < 0 ? *err : (struct amp_error){0};
     if (rc < 0 && cause.status != AMP_NO)
         return COMMANDS_FAILED;
