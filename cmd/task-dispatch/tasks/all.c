@@ -16,6 +16,7 @@
 #include "flow/story/story.h"
 #include "flow/wake.h"
 #include "land.h"
+#include "store/history/history.h"
 
 #define LOCK_NAME "task-dispatch.land"
 #define TRIES     3   /* of a landing during which another process moved the branch */
@@ -32,6 +33,11 @@ struct queue {
     size_t n, cap;
     struct waiting *stuck; /* those that this process could not land */
     size_t n_stuck, cap_stuck;
+    /* Of a follower: after a look at all tasks only those that changed since. */
+    struct waiting *changed;
+    size_t n_changed, cap_changed;
+    struct amp_store_place at; /* in the log */
+    bool looked;
     enum amp_status *status;
 };
 
@@ -71,12 +77,53 @@ static int compare(const void *a, const void *b)
                                           : strcmp(x->id, y->id);
 }
 
-static int tasks_find(struct queue *q, struct amp_error *err)
+/* The callback of amp_store_changes_on; the id of a task is a part of its key as it is. */
+static int task_changed(void *ctx, struct amp_span key, struct amp_error *err)
+{
+    struct queue *q = ctx;
+    struct amp_span id = {key.p + sizeof AMP_TASK_KIND, key.n - sizeof AMP_TASK_KIND};
+
+    for (size_t i = 0; i < q->n_changed; i++)
+        if (amp_span_is(id, q->changed[i].id))
+            return 0;
+    return waiting_add(&q->changed, &q->cap_changed, &q->n_changed, id, 0, err);
+}
+
+static int all_find(struct queue *q, struct amp_error *err)
 {
     const struct amp_brief_filter filter = {.state = amp_task_fsm.states[AMP_TASK_DONE].name};
+    uint64_t older;
 
+    q->looked = true;
+    return amp_store_place_near_end(q->l->store, 1, &q->at, &older, err) < 0 ||
+                   amp_brief_each(q->l->store, &filter, task_found, q, err) < 0
+               ? -1
+               : 0;
+}
+
+static int changed_find(struct queue *q, struct amp_error *err)
+{
+    static const char *const kinds[] = {AMP_TASK_KIND, NULL};
+    struct amp_task_status st;
+
+    q->n_changed = 0;
+    if (amp_store_changes_on(q->l->store, &q->at, kinds, task_changed, q, err) < 0)
+        return -1;
+    for (size_t i = 0; i < q->n_changed; i++) {
+        const struct amp_brief_filter one = {.state = amp_task_fsm.states[AMP_TASK_DONE].name,
+                                             .id = amp_span_str(q->changed[i].id)};
+        if (amp_task_status(q->l->store, one.id, &st, err) < 0 ||
+            (st.state == AMP_TASK_DONE &&
+             amp_brief_each(q->l->store, &one, task_found, q, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+static int tasks_find(struct queue *q, struct amp_error *err)
+{
     q->n = 0;
-    if (amp_brief_each(q->l->store, &filter, task_found, q, err) < 0)
+    if ((q->looked ? changed_find(q, err) : all_find(q, err)) < 0)
         return -1;
     if (q->n > 1)
         qsort(q->v, q->n, sizeof *q->v, compare);
@@ -273,5 +320,6 @@ int land_all(struct landing *l, bool follow, enum amp_status *status, struct amp
         *status = AMP_OK;
     free(q.v);
     free(q.stuck);
+    free(q.changed);
     return rc;
 }
