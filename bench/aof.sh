@@ -1,5 +1,5 @@
 #!/bin/bash
-# task-dispatch aof: one poll of a data directory with N tasks in progress, and one that gives out a task of N in ready;
+# aof-board: one poll of a data directory with N tasks in progress, and one that gives out a task of N in ready;
 # wall and processor time, the best of ROUNDS. Required: at most 1 s for a poll of 100,000 tasks on a quiet machine. Then
 # the rate of messages, each of which is a change on disk.
 set -euo pipefail
@@ -28,7 +28,7 @@ best() {
     { time "$@" >"$work/out" 2>"$work/err"; } 2>&1
   done | sort -n | awk -v what="$what" 'NR == 1 { printf "%s: %.2f s, %.2f s of processor time\n", what, $1, $2 + $3 }'
 }
-best "poll of $n tasks in progress" build/bin/task-dispatch aof poll --data-dir "$D"
+best "poll of $n tasks in progress" build/bin/aof-board poll --data-dir "$D"
 grep -q "\"inProgress\":$n,\"stale\":0" "$work/out"
 # The same tasks in ready: COUNT of them name an agent and are given out, one after the other.
 count=20
@@ -38,10 +38,10 @@ mv "$D/tasks/all" "$D/tasks/ready"
 once() { { time "$@" >"$work/out" 2>"$work/err"; } 2>&1 | awk -v n="$count" '{ printf "%d tasks given out, of many in ready: %.2f s, %.2f s of processor time\n", n, $1, $2 + $3 }'; }
 find "$D/tasks/ready" -name '*.md' | tail -n +$((count + 1)) | xargs sed -i '/^routing/d; /^  agent/d'
 sync -f "$D" # what was just written is not to be measured
-once build/bin/task-dispatch aof poll --data-dir "$D" --exec true
+once build/bin/aof-board poll --data-dir "$D" --exec true
 [ "$(grep -c '"dispatch.matched"' "$work/out")" -eq $count ]
 # Messages, each of which is a change on disk.
 for ((i = 0; i < messages; i++)); do
   printf '{"protocol":"aof","version":1,"type":"status.update","taskId":"TASK-2026-02-09-%08d","fromAgent":"ann","toAgent":"aof","sentAt":"2026-02-09T21:00:00.000Z","payload":{"taskId":"TASK-2026-02-09-%08d","agentId":"ann","progress":"half"}}\n' "$((i + 100))" "$((i + 100))"
 done >"$work/messages"
-{ time build/bin/task-dispatch aof --data-dir "$D" <"$work/messages" >"$work/out"; } 2>&1 | awk -v n="$messages" '{ printf "%d messages: %.0f a second, %.2f ms of processor time each\n", n, n / $1, ($2 + $3) * 1000 / n }'
+{ time build/bin/aof-board --data-dir "$D" <"$work/messages" >"$work/out"; } 2>&1 | awk -v n="$messages" '{ printf "%d messages: %.0f a second, %.2f ms of processor time each\n", n, n / $1, ($2 + $3) * 1000 / n }'

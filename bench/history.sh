@@ -125,7 +125,7 @@ for k in 1 2 3; do
 done
 # Every verb that looks, each behind a writer of its own that was killed.
 looks=("task-dispatch list" "task-dispatch list --all" "task-dispatch show T-2000-001"
-  "task-dispatch queue" "task-dispatch status" "amp-ack status" "amp-ack cursors list" "amp-ack dead list"
+  "task-queue list" "task-queue status" "amp-ack status" "amp-ack cursors list" "amp-ack dead list"
   "amp-route inbox executor --list" "agent-registry list" "agent-registry show executor"
   "hitl-prompt list" "hitl-prompt audit" "worktree-bind list" "amp-ack log --limit 1" "amp-top --once")
 for look in "${looks[@]}"; do

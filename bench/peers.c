@@ -5,7 +5,7 @@
  * BEFORE AFTER". A put that fails, because the queue's server is gone, is repeated. PAUSE_MS is the
  * pause after a put; -1: until the next line is in the list of the environment's DONE.
  *
- * peers amp-put ACKED FROM TO PAUSE_MS BATCH STATE: through `task-dispatch submit`, BATCH lines at
+ * peers amp-put ACKED FROM TO PAUSE_MS BATCH STATE: through `task-queue submit`, BATCH lines at
  * a time. peers amp-work LIST BATCH STATE: claims up to BATCH jobs, syncs, does them, records their
  * ends, syncs. peers bean-put ACKED FROM TO PAUSE_MS BATCH SOCKET, peers bean-work LIST SOCKET:
  * beanstalkd. peers exec-put ACKED FROM TO PAUSE_MS COMMAND...: starts the command for each put,
@@ -191,7 +191,7 @@ static void submit_start(struct puts *p)
     int to[2], from[2];
 
     if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || (p->pid = fork()) < 0)
-        die("cannot start task-dispatch");
+        die("cannot start task-queue");
     if (p->pid == 0) {
         dup2(to[0], 0);
         dup2(from[1], 1);

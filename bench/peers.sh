@@ -49,7 +49,7 @@ bean_up() { [ -S "$d/s" ]; }
 amp_work() { exec "$work/peers" amp-work "$d/done" "$1" "$d/data"; }
 amp_put() { exec "$work/peers" amp-put "$d/acked" "$@" "$d/data"; }
 
-pool_work() { exec task-dispatch work --state "$d/data" --type builder=1 --name bench -x "$work/mark" "$d/done"; }
+pool_work() { exec task-queue work --state "$d/data" --type builder=1 --name bench -x "$work/mark" "$d/done"; }
 pool_put() { amp_put "$@"; }
 
 spooler_put() { TS_SOCKET=$d/s TMPDIR=$d/data exec "$work/peers" exec-put "$d/acked" "$1" "$2" "$3" "$tsp" -n "$work/mark" "$d/done" >>"$d/log" 2>&1; }
@@ -147,8 +147,8 @@ kill_part() {
     end "$worker"
     worker_start "$1" 1
     ;;
-  amp.server | pool.server) # the process of task-dispatch submit
-    end_child "$putter" task-dispatch
+  amp.server | pool.server) # the process of task-queue submit
+    end_child "$putter" task-queue
     ;;
   spooler.server) end_each < <(spooler_pids) ;;
   nq.server) end_each < <(nq_pids) ;;
@@ -222,7 +222,7 @@ fi
 if has bean; then
   if command -v beanstalkd >/dev/null; then without+=(bean); else missing beanstalkd 'apt-get install beanstalkd'; fi
 fi
-declare -A title=([pool]='task-dispatch work' [amp]='claims, libamp' [spooler]='task-spooler' [nq]='nq'
+declare -A title=([pool]='task-queue work' [amp]='claims, libamp' [spooler]='task-spooler' [nq]='nq'
   [always]='BullMQ, redis always' [everysec]='BullMQ, redis everysec' [bean]='beanstalkd -f0')
 
 # measured in turns; the medians of ROUNDS rounds

@@ -47,8 +47,8 @@ done
 measure waiting "$waiting" >"$work/last"
 verb() { # WHAT COMMAND...: its processor time
   local TIMEFORMAT='%U %S'
-  { time AMP_IDENTITY=off build/bin/task-dispatch "${@:2}" --state "$work/d" >/dev/null 2>&1; } 2>&1 |
+  { time AMP_IDENTITY=off build/bin/task-queue "${@:2}" --state "$work/d" >/dev/null 2>&1; } 2>&1 |
     awk -v what="$1" '{ printf "%s: %.0f ms of processor time\n", what, ($1 + $2) * 1e3 }'
 }
-verb "queue --json of $waiting jobs" queue --json
+verb "list --json of $waiting jobs" list --json
 verb 'cancel of one of them' cancel "$(cat "$work/last")"

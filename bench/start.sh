@@ -49,9 +49,9 @@ middle() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)
 pool() {
   rm -rf "$2/state"
   mkdir -m 700 "$2/state"
-  submissions "$3" "$4" | "$1/task-dispatch" submit --state "$2/state" --type builder >/dev/null
+  submissions "$3" "$4" | "$1/task-queue" submit --state "$2/state" --type builder >/dev/null
   : >"$MARKS"
-  LD_PRELOAD=$disk/probe.so "$1/task-dispatch" work --state "$2/state" --type builder=1 --drain \
+  LD_PRELOAD=$disk/probe.so "$1/task-queue" work --state "$2/state" --type builder=1 --drain \
     -x "$disk/agent" >/dev/null 2>"$disk/err" || {
     cat "$disk/err" >&2
     return 1

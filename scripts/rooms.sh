@@ -7,7 +7,7 @@ grep -roE '^#include ["<](\.\./\.\./lib/|amp/)?[a-z_]+[/.][a-z_]*' lib include c
     function room_of(path, part) {
       split(path, part, "/")
       # What knows subjects, for several programs: the rest of cli knows none.
-      if (path ~ /^lib\/cli\/(identity|state)/) return "cli/identity"
+      if (path ~ /^lib\/cli\/(identity|state|work)/) return "cli/identity"
       return part[2] == "amp" ? part[3] : part[2]
     }
     {
@@ -19,7 +19,7 @@ grep -roE '^#include ["<](\.\./\.\./lib/|amp/)?[a-z_]+[/.][a-z_]*' lib include c
       else if ($1 ~ /^tests\/.*\.h$/) from = "tests"
       else if ($1 ~ /^tests\//) { from = $1; sub(/\.c$/, "", from); programs[from] = link[from, "tests"] = 1 }
       else { split($1, part, "/"); from = part[1] "/" part[2]; programs[from] = 1 }
-      if (to == "cli/state") to = "cli/identity"
+      if (to == "cli/state" || to == "cli/work") to = "cli/identity"
       if (to == "cli/identity") link["cli/identity", "cli"] = 1
       # A test that is another one, compiled otherwise.
       else if (from ~ /^tests\// && to ~ /\.c$/) { sub(/[^\/]*$/, "", $1); to = $1 substr(to, 1, length(to) - 2) }

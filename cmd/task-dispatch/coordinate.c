@@ -47,16 +47,16 @@ static int policy_load(struct amp_error *err)
 {
     struct json_t *config = NULL;
     amp_task_policy_default(&opt.policy);
-    if (amp_config_load(task_config, task_state, &config, err) < 0 ||
-        task_patterns(config, "branches", "protected", NULL, &opt.protected_, err) < 0)
+    if (amp_config_load(amp_tool_config, amp_tool_state, &config, err) < 0 ||
+        amp_tool_patterns(config, "branches", "protected", NULL, &opt.protected_, err) < 0)
         return -1;
     /* They live as long as the process. */
     static struct amp_operators *operators;
     if (!(operators = amp_operators_new(err)) ||
-        amp_config_values(task_config, task_state, "hitl.operators", amp_operators_add, operators,
-                          err) < 0 ||
-        amp_config_values(task_config, task_state, "hitl.approvals", amp_approvals_add, operators,
-                          err) < 0)
+        amp_config_values(amp_tool_config, amp_tool_state, "hitl.operators", amp_operators_add,
+                          operators, err) < 0 ||
+        amp_config_values(amp_tool_config, amp_tool_state, "hitl.approvals", amp_approvals_add,
+                          operators, err) < 0)
         return -1;
     opt.operators = operators;
     return amp_task_policy_load(&opt.policy, config, err);
@@ -123,11 +123,11 @@ static int coordinate_check(struct amp_command *c, struct amp_error *err)
 static int task_coordinate(struct amp_command *c, struct amp_error *err)
 {
     const struct amp_identity_tool who = {
-        .state = c->state, .config = task_config, .principal = "coordinator"};
+        .state = c->state, .config = amp_tool_config, .principal = "coordinator"};
     struct amp_coordinate_end end = {0};
     for (size_t i = 0; i < opt.n_inputs; i++)
         amp_note_terminal(opt.inputs[i].path);
-    int status = amp_identity_cli_open(&task_identity, &who, &opt.ids, err) < 0 ||
+    int status = amp_identity_cli_open(&amp_tool_identity, &who, &opt.ids, err) < 0 ||
                          amp_coordinate(c->store, &opt, &end, err) < 0
                      ? -1
                      : end_report(&end);

@@ -124,13 +124,15 @@ static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
 int task_bundle_text(struct amp_store *store, struct amp_git *git, const char *in, const char *id,
                      struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_identity_tool who = {
-        .state = task_state, .config = task_config, .principal = "coordinator", .quiet = true};
+    const struct amp_identity_tool who = {.state = amp_tool_state,
+                                          .config = amp_tool_config,
+                                          .principal = "coordinator",
+                                          .quiet = true};
     struct export x = {.store = store, .git = git};
     char why[AMP_PROOF_WHY] = "";
     repo = in;
     int rc = task_policy(&x.policy, err) < 0 ||
-                     amp_identity_cli_open(&task_identity, &who, &x.ids, err) < 0
+                     amp_identity_cli_open(&amp_tool_identity, &who, &x.ids, err) < 0
                  ? -1
                  : task_add(&x, id, why, err);
     if (rc == 0)
@@ -181,21 +183,23 @@ static int export_run(struct export *x, const char *what, char why[AMP_PROOF_WHY
 static int export_check(struct amp_command *c, struct amp_error *err)
 {
     (void)c, (void)err;
-    if (strcmp(task_identity.require, "off") == 0)
+    if (strcmp(amp_tool_identity.require, "off") == 0)
         amp_die_usage("a bundle needs signatures: identities are off (--identity, AMP_IDENTITY)");
     return 0;
 }
 
 static int task_export(struct amp_command *c, struct amp_error *err)
 {
-    const struct amp_identity_tool who = {
-        .state = task_state, .config = task_config, .principal = "coordinator", .quiet = true};
+    const struct amp_identity_tool who = {.state = amp_tool_state,
+                                          .config = amp_tool_config,
+                                          .principal = "coordinator",
+                                          .quiet = true};
     struct export x = {.store = c->store};
     char why[AMP_PROOF_WHY] = "";
     int rc = -1;
 
     if (task_policy(&x.policy, err) == 0 && amp_git_open(NULL, &x.git, err) == 0 &&
-        amp_identity_cli_open(&task_identity, &who, &x.ids, err) == 0)
+        amp_identity_cli_open(&amp_tool_identity, &who, &x.ids, err) == 0)
         rc = export_run(&x, c->argv[0], why, err);
     if (rc == 0)
         amp_warn("%s is not approved: %s", c->argv[0], why);

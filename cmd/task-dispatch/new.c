@@ -18,10 +18,10 @@
 #include "base/codes.h"
 #include "base/file/repository.h"
 #include "cli/rows.h"
+#include "cli/work/person.h"
 #include "flow/coordinate/coordinate.h"
 #include "protocol/compose/json.h"
 #include "task/task.h"
-#include "tasks/person.h"
 #include "verbs.h"
 #include "worktree/git/git.h"
 #include "worktree/rule.h"
@@ -231,8 +231,8 @@ static const char *const *protected_patterns(const json_t *task, struct amp_erro
     static const char *const *more; /* kept for the run */
     static const char *all[PATTERNS_MAX + AMP_RULE_PATTERNS_MAX + 1];
     size_t n = 0;
-    if (amp_config_load(task_config, task_state, &config, err) < 0 ||
-        (!more && task_patterns(config, "branches", "protected", NULL, &more, err) < 0))
+    if (amp_config_load(amp_tool_config, amp_tool_state, &config, err) < 0 ||
+        (!more && amp_tool_patterns(config, "branches", "protected", NULL, &more, err) < 0))
         return NULL;
     size_t configured = 0, guarded = 0;
     while (more && more[configured])
@@ -273,7 +273,7 @@ static int id_give(struct amp_store *store, json_t *task, struct amp_error *err)
 {
     static int64_t last;
     char next[AMP_TASK_ID_MAX];
-    if (json_object_get(task, "task_id") || !task_state || !*task_state)
+    if (json_object_get(task, "task_id") || !amp_tool_state || !*amp_tool_state)
         return 0;
     if (amp_task_next_id(store, amp_now_ms(), &last, next, err) < 0)
         return -1;
@@ -363,18 +363,18 @@ static int file_write(struct amp_store *store, const char *path, struct amp_erro
 static int identity_open(struct amp_error *err)
 {
     static char principal[AMP_PRINCIPAL_MAX];
-    const struct amp_identity_tool who = {.state = task_state,
-                                          .config = task_config,
+    const struct amp_identity_tool who = {.state = amp_tool_state,
+                                          .config = amp_tool_config,
                                           .principal = principal,
                                           .key = operator_key,
                                           .quiet = true};
-    if (!sign && strcmp(task_identity.require, "all") != 0)
+    if (!sign && strcmp(amp_tool_identity.require, "all") != 0)
         return 0;
-    if (!task_state || !*task_state)
+    if (!amp_tool_state || !*amp_tool_state)
         amp_die_usage("--sign needs a state directory: give --state DIR or set AMP_STATE");
     snprintf(principal, sizeof principal, AMP_OPERATOR_ROLE "/%.100s",
              amp_cli_login(AMP_OPERATOR_ROLE));
-    return amp_identity_cli_open(&task_identity, &who, &ids, err);
+    return amp_identity_cli_open(&amp_tool_identity, &who, &ids, err);
 }
 
 int task_send(struct amp_store *store, json_t *task, struct amp_span text, struct amp_error *err)

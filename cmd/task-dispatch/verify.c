@@ -119,8 +119,9 @@ static int own_keys_open(const struct amp_bundle *b, struct amp_identity_cli *ho
 static int trust_open(const struct task_bundle *with, const struct amp_bundle *b,
                       struct amp_identities **ids, const char **relied, struct amp_error *err)
 {
-    struct amp_identity_cli how = task_identity;
-    struct amp_identity_tool who = {.state = task_state, .config = task_config, .quiet = true};
+    struct amp_identity_cli how = amp_tool_identity;
+    struct amp_identity_tool who = {
+        .state = amp_tool_state, .config = amp_tool_config, .quiet = true};
     how.require = "all";
     *relied = NULL;
     if (with->self_signed) {
@@ -132,8 +133,8 @@ static int trust_open(const struct task_bundle *with, const struct amp_bundle *b
         *relied = how.allowed_signers;
         return amp_identity_cli_open(&how, &who, ids, err);
     }
-    if (task_state && *task_state && access(task_state, F_OK) == 0) {
-        *relied = task_state;
+    if (amp_tool_state && *amp_tool_state && access(amp_tool_state, F_OK) == 0) {
+        *relied = amp_tool_state;
         return amp_identity_cli_open(&how, &who, ids, err);
     }
     return amp_fail(err, AMP_CONFIG, no_allowed_signers,
@@ -270,7 +271,7 @@ static int state_verify(struct amp_store *store, struct amp_git *git, const char
                         struct amp_error *err)
 {
     const struct amp_identity_tool who = {
-        .state = task_state, .config = task_config, .quiet = quiet};
+        .state = amp_tool_state, .config = amp_tool_config, .quiet = quiet};
     struct amp_task_policy policy;
     struct amp_identities *ids = NULL;
     struct amp_verified v;
@@ -279,7 +280,7 @@ static int state_verify(struct amp_store *store, struct amp_git *git, const char
         return -1;
     struct amp_verify what = {
         .repo = repo, .commit = commit, .no_coordinator = no_coordinator, .policy = &policy};
-    int rc = amp_identity_cli_open(&task_identity, &who, &ids, err);
+    int rc = amp_identity_cli_open(&amp_tool_identity, &who, &ids, err);
     if (rc == 0) {
         what.ids = ids;
         rc = amp_flow_verify(store, git, &what, &v, err);
@@ -305,7 +306,7 @@ static int verify_check(struct amp_command *c, struct amp_error *err)
         amp_die_usage("--quiet and --json exclude each other");
     if (bundle && by_note)
         amp_die_usage("--bundle and --note exclude each other");
-    if (self_signed && (!by_bundle || task_identity.allowed_signers))
+    if (self_signed && (!by_bundle || amp_tool_identity.allowed_signers))
         amp_die_usage(by_bundle ? "--self-signed and --allowed-signers exclude each other"
                                 : "--self-signed needs --bundle or --note");
     /* A bundle is checked without the state directory; everybody may do that. */

@@ -17,7 +17,7 @@ teardown() {
 }
 
 activity() {
-  task-dispatch -q activity -s "$STATE" "$@"
+  agent-handoff -q activity -s "$STATE" "$@"
 }
 
 # waits NAME [OPTION...]: the agent NAME works on task T-2026-00N until the FIFO NAME.go is written.
@@ -41,7 +41,7 @@ EOS
   waits ann 1
   ann=$pid
   [ "$(jq -c . ann.seen)" = '{"entries":[],"more":0}' ]
-  task-dispatch -q activity -s "$STATE" --follow --json >followed 2>follow.err 3>&- &
+  agent-handoff -q activity -s "$STATE" --follow --json >followed 2>follow.err 3>&- &
   follow=$!
   started+=("$follow")
   wait_until 10 has_lines followed 1
@@ -73,7 +73,7 @@ EOS
   jq -es '[.[] | .agent_id + " " + (.outcome // .state)] == ["ann ACTIVE", "bob ACTIVE", "ann completed", "bob completed"]' followed
   [ -z "$(activity --json)" ]
   [ "$(activity --all --json | jq -rs 'map(.outcome) | join(" ")')" = "completed completed" ]
-  run -69 task-dispatch activity -s none
+  run -69 agent-handoff activity -s none
 }
 
 @test "a full buffer is reported and recorded, and prevents nothing; a killed worker's entry is ended" {
@@ -117,9 +117,9 @@ EOS
   kill -TERM "$pid"
   ends 130 wait "$pid"
   [ "$(activity --all --agent bob --json | jq -r .outcome)" = stopped ]
-  AMP_AGENT=bob run -77 task-dispatch activity purge -s "$STATE" -a T-2026-002
-  run -64 task-dispatch activity purge -s "$STATE" -a
-  task-dispatch -q activity purge -s "$STATE" -a T-2026-002
+  AMP_AGENT=bob run -77 agent-handoff activity purge -s "$STATE" -a T-2026-002
+  run -64 agent-handoff activity purge -s "$STATE" -a
+  agent-handoff -q activity purge -s "$STATE" -a T-2026-002
   [ "$(activity --all --json | jq -r .task_id)" = T-2026-001 ]
 }
 
@@ -134,7 +134,7 @@ EOS
   line() {
     local work="{\"task_id\":\"$2\",\"params\":{},\"scope\":$3}"
     printf '{"message_id":"%08d-0000-4000-8000-000000000000","producer_id":"cli","correlation_id":"00000000-0000-4000-8000-000000000001","sequence_number":%d,"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' \
-      "$1" "$1" ${#work} "$work" | task-dispatch submit --state "$STATE" --type "$4" >>submitted
+      "$1" "$1" ${#work} "$work" | task-queue submit --state "$STATE" --type "$4" >>submitted
   }
   line 1 T-1 "{\"repositories\":[\"$REPO\"],\"branches\":[\"feat/a\"]}" one
   pool_start --type one=1 --type two=1 --type three=1 -x ./agent

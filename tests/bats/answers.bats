@@ -531,7 +531,7 @@ W=task_dispatch-T-2026-044-
 }
 
 @test "AMP: while its task is suspended nobody is expected to give a sign of life" {
-  need_tool amp-route hitl-prompt task-dispatch
+  need_tool amp-route hitl-prompt task-queue
   work 1 | amp-route -r '* => inbox:executor'
   amp-route inbox executor >/dev/null
   message escalation >question

@@ -29,8 +29,8 @@ update() { message status.update "$1" "$2" "\"agentId\":\"$2\",$3"; }
 request() {
   message handoff.request "$1" "$3" "\"parentTaskId\":\"$2\",\"fromAgent\":\"$3\",\"toAgent\":\"$4\",\"acceptanceCriteria\":[\"All tests pass\"],\"expectedOutputs\":[\"tests/report.md\"],\"contextRefs\":[\"x.md\"],\"constraints\":[\"No new dependencies\"],\"dueBy\":\"2026-02-10T12:00:00.000Z\""
 }
-aof() { task-dispatch aof --data-dir "$D" "$@"; }
-aof_poll() { task-dispatch aof poll --data-dir "$D" "$@"; }
+aof() { aof-board --data-dir "$D" "$@"; }
+aof_poll() { aof-board poll --data-dir "$D" "$@"; }
 # events TYPE TASK: how many such events the log has.
 events() { grep -c "\"type\":\"$1\".*\"taskId\":\"$2\"" "$D/events.ndjson" || true; }
 # beat TASK EXPIRES: a heartbeat.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The router and scheduler of AOF/1 over task files: task-dispatch aof, aof poll, aof end, aof new.
+# The router and scheduler of AOF/1 over task files: aof-board, aof poll, aof end, aof new.
 
 load lib
 load aof
@@ -156,7 +156,7 @@ setup() {
     result $T-$n blocked
     sed -i 's/"blockers":\[\]/"blockers":["disk full"]/' "$D/runs/$T-$n/run_result.json"
   done
-  task-dispatch aof end --data-dir "$D" $T-004 >out
+  aof-board end --data-dir "$D" $T-004 >out
   grep -q '"to":"blocked","reason":"disk full"}' out
   beat $T-005 2026-01-01T00:05:00.000Z
   aof_poll >out
@@ -298,7 +298,7 @@ SH
   grep -qx -- "- To: bob" "$D/tasks/in-progress/$T-001/subtasks/$T-002.md"
   report $T-001 ann partial | aof >out
   [ -f "$D/tasks/review/$T-001/subtasks/$T-004.md" ]
-  run -0 task-dispatch aof new --data-dir "$D" --parent $T-001 --agent eve
+  run -0 aof-board new --data-dir "$D" --parent $T-001 --agent eve
   grep -qx -- "- To: eve" "$D/tasks/review/$T-001/subtasks/$(date -u +TASK-%F)-001.md"
   # A request that was answered is not made again by its repetition, but by another one.
   { request $T-003 $T-001 ann bob; request $T-003 $T-001 ann bob | sed 's/All tests pass/Two tests pass/'; } | aof >out
@@ -312,7 +312,7 @@ SH
   echo "no message" | aof >out
   [ "$(cat out) $(at $T-001)" = "no message in-progress" ]
   mkfifo fifo
-  task-dispatch aof --data-dir "$D" <fifo >out &
+  aof-board --data-dir "$D" <fifo >out &
   exec 9>fifo
   update $T-002 ann '"progress":"half"' >&9
   wait_until 20 test -e "$D/tasks/ready/$T-001.md"
@@ -377,7 +377,7 @@ SH
   task in-progress $T-001 "lease: {agent: ann}"
   task in-progress $T-002
   result $T-001 partial
-  end() { task-dispatch aof end --data-dir "$D" "$@"; }
+  end() { aof-board end --data-dir "$D" "$@"; }
   run -0 end $T-001
   [ "$(at $T-001)" = review ]
   run -0 end $T-001
@@ -386,12 +386,12 @@ SH
   run -1 end $T-009
   [[ $output == *'"reason":"task_not_found"'* ]]
   run -64 end ../x
-  run -69 task-dispatch aof end --data-dir "$PWD/none" $T-001
+  run -69 aof-board end --data-dir "$PWD/none" $T-001
   [ ! -e none ]
 }
 
 @test "aof new: into ready, with the next number of the day; children of children are refused" {
-  new() { task-dispatch aof new --data-dir "$D" "$@"; }
+  new() { aof-board new --data-dir "$D" "$@"; }
   run -0 new --title 'a: "b" #c' --agent ann --priority high - <<<"text"
   [[ $output == *'"type":"task.created"'*'"title":"a: \"b\" #c","status":"ready"'* ]]
   day=$(date -u +TASK-%F)
@@ -415,7 +415,7 @@ SH
   run -0 new
   [ -f "$D/tasks/ready/$day-007.md" ]
   # By default below the home directory.
-  HOME=$PWD/home task-dispatch aof new >out
+  HOME=$PWD/home aof-board new >out
   [ -f "home/.openclaw/aof/tasks/ready/$day-001.md" ]
   # A number that is taken in another folder, and the last one of the day.
   rm -r "$D"/tasks/*/*.md
@@ -447,13 +447,13 @@ SH
   touch "$D/tasks/in-progress/../../tasks/in-progress/.hidden.md" "$D/tasks/in-progress/notes.md"
   { for n in 002 003 004 005 006 008 009; do update $T-$n ann '"status":"review"'; done
     report $T-001 ann partial; report $T-010 ann partial; } >in
-  run -0 timeout 20 task-dispatch aof --data-dir "$D" <in
+  run -0 timeout 20 aof-board --data-dir "$D" <in
   [ "$(grep -o '"reason":"[a-z_]*"' <<<"$output" | head -n 7 | tr -d '\n')" = \
     '"reason":"not_a_file""reason":"not_a_file""reason":"not_a_file""reason":"file_too_large""reason":"id_mismatch""reason":"bad_front_matter""reason":"two_folders"' ]
   [ "$(cat secret)" = secret ]
   [ -z "$(ls outside)" ]
   [ "$(at $T-010)" = review ]
-  run -0 timeout 20 task-dispatch aof poll --data-dir "$D"
+  run -0 timeout 20 aof-board poll --data-dir "$D"
   # A name of 5,000 bytes is not the end of the poll, and a long line not that of the numbers.
   task in-progress $T-011 "lease: {agent: $(printf '%05000d' 0)}"
   task in-progress $T-012 "lease: {agent: ann}"
@@ -496,7 +496,7 @@ SH
   # The report is also a run_result.json.
   echo '{"taskId":"TASK-2026-02-09-057","agentId":"swe-backend","completedAt":"2026-02-09T21:10:00.000Z","outcome":"partial","summaryRef":"outputs/summary.md","handoffRef":"outputs/handoff.md","deliverables":["src/foo.ts"],"tests":{"total":120,"passed":120,"failed":0},"blockers":["Awaiting API key"],"notes":"Implemented core logic; needs QA review."}' \
     >"$D/runs/$parent/run_result.json"
-  run -0 task-dispatch aof end --data-dir "$D" $parent
+  run -0 aof-board end --data-dir "$D" $parent
   [ "$(at $parent)" = review ]
 }
 

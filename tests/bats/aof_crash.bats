@@ -29,7 +29,7 @@ setup_file() {
   events_of >after.events
   cp -a before data.count
   AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$PWD/data.count AMP_FAULT=step:0:KILL LD_PRELOAD=$shim \
-    task-dispatch aof --data-dir "$PWD/data.count" <in >/dev/null
+    aof-board --data-dir "$PWD/data.count" <in >/dev/null
   STEPS=$(cat steps)
   export STEPS
   [ "$STEPS" -gt 60 ]
@@ -70,7 +70,7 @@ fault() {
   local status=0
   rm -rf data
   cp -a before data
-  AMP_FAULT_ROOT=$D AMP_FAULT=step:$1:$2 LD_PRELOAD=$shim task-dispatch aof --data-dir "$D" <in >out 2>err || status=$?
+  AMP_FAULT_ROOT=$D AMP_FAULT=step:$1:$2 LD_PRELOAD=$shim aof-board --data-dir "$D" <in >out 2>err || status=$?
   echo "step $1 $2: status $status"
   case $2 in
   KILL) [ $status -eq 137 ] ;;
@@ -84,7 +84,7 @@ fault() {
     # With few rounds they are spread over the steps, from another one on each day.
     k=$(((i * STEPS / (rounds < STEPS ? rounds : STEPS) + ${AOF_FROM:-$(date +%j | sed 's/^0*//')}) % STEPS + 1))
     fault $k KILL
-    AMP_FAULT_ROOT=$D AMP_FAULT=step:$((i % 13 + 1)):KILL LD_PRELOAD=$shim task-dispatch aof poll --data-dir "$D" >/dev/null 2>&1 || [ $? -eq 137 ]
+    AMP_FAULT_ROOT=$D AMP_FAULT=step:$((i % 13 + 1)):KILL LD_PRELOAD=$shim aof-board poll --data-dir "$D" >/dev/null 2>&1 || [ $? -eq 137 ]
     finish
   done
 }
@@ -113,7 +113,7 @@ SH
   D=$PWD/ready
   for n in 001 002; do task ready $T-$n "routing: {agent: ann}"; done
   D=$PWD/data
-  executor() { task-dispatch aof poll --data-dir "$D" --unconfined --heartbeat 300ms --notify ./notify --exec ./agent; }
+  executor() { aof-board poll --data-dir "$D" --unconfined --heartbeat 300ms --notify ./notify --exec ./agent; }
   rm -rf data told
   cp -a ready data
   AMP_FAULT_COUNT=$PWD/steps AMP_FAULT_ROOT=$D AMP_FAULT=step:0:KILL LD_PRELOAD=$shim executor >out 2>err
@@ -147,7 +147,7 @@ SH
   task in-progress $T-004 "lease: {agent: ann}"
   report $T-004 ann needs_review >ask
   run -137 env AMP_FAULT_MATCH=notices AMP_FAULT_ROOT="$D" AMP_FAULT=unlink:2:KILL LD_PRELOAD="$shim" \
-    task-dispatch aof --data-dir "$D" --ask <ask
+    aof-board --data-dir "$D" --ask <ask
   [ "$(at $T-004)" = review ]
   asked=$(grep '^{"protocol":"aof".*"status":"review"' <<<"$output")
   run -0 aof_poll --ask
@@ -168,7 +168,7 @@ SH
     mkdir disk && mount -t tmpfs -o size=512k tmpfs disk && cp -a before/. disk/ || exit 9
     free=$(stat -f -c %f disk)
     head -c $(((free - $1) * 4096)) /dev/zero >disk/filler
-    task-dispatch aof --data-dir disk <in >out 2>err || status=$?
+    aof-board --data-dir disk <in >out 2>err || status=$?
     rm disk/filler && cp -a disk data && umount disk && rmdir disk || exit 9
     exit ${status-0}
 SH
@@ -184,7 +184,7 @@ SH
   # Half of a line is in the log.
   rm -rf data
   cp -a before data
-  AMP_FAULT_MATCH=events AMP_FAULT_ROOT=$D AMP_FAULT=write:2:TORN LD_PRELOAD=$shim task-dispatch aof --data-dir "$D" <in >out || [ $? -eq 137 ]
+  AMP_FAULT_MATCH=events AMP_FAULT_ROOT=$D AMP_FAULT=write:2:TORN LD_PRELOAD=$shim aof-board --data-dir "$D" <in >out || [ $? -eq 137 ]
   [ -n "$(tail -c 1 "$D/events.ndjson")" ]
   finish
 }
@@ -200,7 +200,7 @@ SH
     rm -rf other
     cp -a data other
     AMP_FAULT_MATCH=tasks/done AMP_FAULT_ROOT=$PWD/other AMP_FAULT=rename:$n:EXDEV LD_PRELOAD=$shim \
-      task-dispatch aof --data-dir "$PWD/other" <one >out
+      aof-board --data-dir "$PWD/other" <one >out
     (D=$PWD/other && [ "$(at $T-001)" = "done" ])
     [ "$(cat other/tasks/done/$T-001/outputs/deep/file)" = more ]
     [ "$(stat -c %a other/tasks/done/$T-001/outputs/deep/file)" = 640 ]
@@ -214,25 +214,25 @@ SH
   rm -rf data
   cp -a before data
   unshare -m true 2>/dev/null || skip "no mount namespaces"
-  unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && task-dispatch aof --data-dir "$0" <in >out &&
+  unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && aof-board --data-dir "$0" <in >out &&
     ls -A "$0/tasks/done" "$0/tasks/in-progress" && cat "$0"/tasks/done/*/outputs/deep/file' "$D" >seen
   [ "$(tr '\n' ' ' <seen)" = "$D/tasks/done: $T-001 $T-001.md  $D/tasks/in-progress: $T-002 $T-002.md more " ]
   # A folder of this name on the other file system, from elsewhere: neither is lost.
   rm -rf data
   cp -a before data
   unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && mkdir "$0/tasks/done/$1" && echo other >"$0/tasks/done/$1/file" &&
-    task-dispatch aof --data-dir "$0" <in >out && cat "$0/tasks/done/$1/file"' "$D" $T-001 >seen
+    aof-board --data-dir "$0" <in >out && cat "$0/tasks/done/$1/file"' "$D" $T-001 >seen
   [ "$(cat seen "$D/tasks/in-progress/$T-001/outputs/summary.md" | tr '\n' ' ')" = "other summary " ]
   grep -q '"type":"protocol.message.warning".*"reason":"folder_differs"' out
   # A FIFO is made again; a folder with a device stays where it is, which is logged.
   rm -rf data
   cp -a before data
   mkfifo "$D/tasks/in-progress/$T-001/outputs/fifo"
-  unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && task-dispatch aof --data-dir "$0" <in >out && test -p "$0"/tasks/done/*/outputs/fifo' "$D"
+  unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && aof-board --data-dir "$0" <in >out && test -p "$0"/tasks/done/*/outputs/fifo' "$D"
   rm -rf data
   cp -a before data
   mknod "$D/tasks/in-progress/$T-001/outputs/s" c 1 3 || skip "no devices can be made"
-  unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && task-dispatch aof --data-dir "$0" <in >out && ls -A "$0/tasks/done"' "$D" >seen
+  unshare -m bash -c 'mount -t tmpfs tmpfs "$0/tasks/done" && aof-board --data-dir "$0" <in >out && ls -A "$0/tasks/done"' "$D" >seen
   [ "$(cat seen)" = "$T-001.md" ]
   [ -c "$D/tasks/in-progress/$T-001/outputs/s" ]
   grep -q '"type":"protocol.message.warning".*"reason":"special_file"' out
@@ -245,7 +245,7 @@ SH
   cat >rounds.sh <<'SH'
   set -eu
   message=$1 shim=$2 rounds=$3 D=$PWD/data k=0 steps=0
-  router() { task-dispatch aof "$@" --data-dir "$D"; }
+  router() { aof-board "$@" --data-dir "$D"; }
   # killed STEP [VERB]: 137 at that step; 0 if it ends before.
   killed() {
     local status=0
@@ -283,7 +283,7 @@ SH
   local fold=$AMP_BUILD/tests/fault/failcase.so up=TASK-2026-02-09-ABCDEFGH low=TASK-2026-02-09-abcdefgh
   rm -rf data
   mkdir data
-  folded() { FAIL_CASE_ROOT=$D LD_PRELOAD=$fold task-dispatch aof --data-dir "$D"; }
+  folded() { FAIL_CASE_ROOT=$D LD_PRELOAD=$fold aof-board --data-dir "$D"; }
   task in-progress $up "routing: {agent: ann}"
   task ready $T-001
   # The front matter need not have an id.
@@ -329,7 +329,7 @@ SH
     person blocked
     # The recovery is killed, too, and the person moves the tasks again.
     for m in $((k % 7 + 1)) $((k % 5 + 1)); do
-      AMP_FAULT_ROOT=$D AMP_FAULT=step:$m:KILL LD_PRELOAD=$shim task-dispatch aof poll --data-dir "$D" >/dev/null 2>&1 || [ $? -eq 137 ]
+      AMP_FAULT_ROOT=$D AMP_FAULT=step:$m:KILL LD_PRELOAD=$shim aof-board poll --data-dir "$D" >/dev/null 2>&1 || [ $? -eq 137 ]
       [ $((k % 2)) -eq 0 ] || person ready
     done
     aof_poll >/dev/null
@@ -366,14 +366,14 @@ SH
   rm -rf data
   cp -a before data
   sed -n 2p in >one
-  AMP_FAULT_MATCH=.edit AMP_FAULT_ROOT=$D AMP_FAULT=unlink:2:KILL LD_PRELOAD=$shim task-dispatch aof --data-dir "$D" <one >out || [ $? -eq 137 ]
+  AMP_FAULT_MATCH=.edit AMP_FAULT_ROOT=$D AMP_FAULT=unlink:2:KILL LD_PRELOAD=$shim aof-board --data-dir "$D" <one >out || [ $? -eq 137 ]
   f=$D/tasks/in-progress/$T-002.md
   [ -e "${f%/*}/.$T-002.edit" ]
   for n in no yes; do
     rm -rf other
     cp -a data other
     [ $n = no ] || echo "saved by a person" >>"other/tasks/in-progress/.$T-002.edit"
-    task-dispatch aof poll --data-dir other >out
+    aof-board poll --data-dir other >out
     [ "$(grep -c 'Progress: half$' "other/tasks/in-progress/$T-002.md")" -eq 1 ]
     [ "$(grep -c '^saved by a person$' "other/tasks/in-progress/$T-002.md")" -eq $([ $n = yes ] && echo 1 || echo 0) ]
     [ -z "$(find other/tasks -name '.*')" ]
@@ -449,7 +449,7 @@ SH
   { update $T-002 ann '"status":"ready"'; update $T-002 ann '"status":"blocked"'; report $T-009 ann done
     update $T-001 ann '"status":"in-progress"'; } >four
   mkfifo messages
-  AMP_FAULT_NOSYNC=1 LD_PRELOAD=$shim task-dispatch aof --data-dir "$D" <messages >out 2>err &
+  AMP_FAULT_NOSYNC=1 LD_PRELOAD=$shim aof-board --data-dir "$D" <messages >out 2>err &
   pid=$!
   exec 9>messages
   grow() { awk '/VmHWM/ { print $2 }' /proc/$pid/status; }
@@ -482,7 +482,7 @@ SH
     printf -v id 'TASK-2026-02-09-%08d' $i
     echo '{"taskId":"'$id'","agentId":"ann","lastHeartbeat":"2026-01-01T00:00:00.000Z","beatCount":1,"expiresAt":"2999-01-01T00:00:00.000Z"}' >data/runs/$id/run_heartbeat.json
   done
-  strace -f -qq -o calls task-dispatch aof poll --data-dir data >out
+  strace -f -qq -o calls aof-board poll --data-dir data >out
   grep -q "\"inProgress\":$n,\"stale\":0" out
   [ "$(wc -l <calls)" -le $((6 * n + 500)) ]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Executors of task files: local commands, confined, and sessions of a server (task-dispatch aof poll).
+# Executors of task files: local commands, confined, and sessions of a server (aof-board poll).
 
 load lib
 load aof
@@ -90,7 +90,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   [ "$(at $T-002)" = blocked ]
   # A command that never stops writing has its time limit all the same.
   task ready $T-003 "routing: {agent: ann}"
-  run -0 timeout -s KILL 30 task-dispatch aof poll --data-dir "$D" --unconfined --timeout 300ms --grace 100ms --exec yes
+  run -0 timeout -s KILL 30 aof-board poll --data-dir "$D" --unconfined --timeout 300ms --grace 100ms --exec yes
   grep -q '"type":"action.completed".*"taskId":"'$T-003'".*"result":"timeout"' "$D/events.ndjson"
 }
 
@@ -98,7 +98,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   task ready $T-001 "routing: {agent: ann}"
   mkfifo go
   agent 'read line <"'"$PWD"'/go"'
-  task-dispatch aof poll --data-dir "$D" --heartbeat 300ms --lease-time 1s --renewals 1000 --exec ./agent >out &
+  aof-board poll --data-dir "$D" --heartbeat 300ms --lease-time 1s --renewals 1000 --exec ./agent >out &
   wait_until 20 grep -q '"beatCount":[2-9]' "$D/runs/$T-001/run_heartbeat.json"
   wait_until 20 grep -q lease.renewed "$D/events.ndjson"
   grep -qE '^  renewCount: [1-9]' "$D/tasks/in-progress/$T-001.md"
@@ -109,10 +109,10 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   grep -q '"type":"dispatch.error".*"reason":"stopped"' "$D/events.ndjson"
   run -1 grep lease: "$D/tasks/ready/$T-001.md"
   # Its agent has another lease by now: that of another run, which keeps the task and gets no heartbeats from here.
-  task-dispatch aof poll --data-dir "$D" --heartbeat 300ms --exec ./agent >out &
+  aof-board poll --data-dir "$D" --heartbeat 300ms --exec ./agent >out &
   wait_until 20 grep -q acquiredAt: "$D/tasks/in-progress/$T-001.md"
   sed -i 's/acquiredAt: .*/acquiredAt: "2026-02-09T21:00:00.000Z"/' "$D/tasks/in-progress/$T-001.md"
-  expired() { grep -q stale_heartbeat_reclaim < <(task-dispatch aof poll --data-dir "$D"); }
+  expired() { grep -q stale_heartbeat_reclaim < <(aof-board poll --data-dir "$D"); }
   cp "$D/tasks/in-progress/$T-001.md" kept
   wait_until 20 expired
   cp kept "$D/tasks/in-progress/$T-001.md"
@@ -152,7 +152,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   task ready $T-003 "routing: {agent: ann}"
   mkdir other
   mv "$D/tasks/in-progress/$T-002.md" other/
-  task-dispatch aof poll --data-dir "$D" --heartbeat 400ms --executor "http://127.0.0.1:$(cat port)/hang" >out 2>err 3>&- &
+  aof-board poll --data-dir "$D" --heartbeat 400ms --executor "http://127.0.0.1:$(cat port)/hang" >out 2>err 3>&- &
   wait_until 10 grep -q hang gone
   kill -9 $!
   ends 137 wait $!
@@ -167,7 +167,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
 @test "a lease is renewed as often as it may be; then the command is stopped and its task goes back" {
   task ready $T-001 "routing: {agent: ann}"
   agent '[ ! -e "'"$PWD"'/seen" ] || { say status.update ann "\"agentId\":\"ann\",\"status\":\"blocked\""; exit; }' ': >"'"$PWD"'/seen"; exec sleep 60'
-  run -0 timeout 30 task-dispatch aof poll --data-dir "$D" --unconfined --heartbeat 600ms --lease-time 1s --renewals 2 --grace 1s --exec ./agent
+  run -0 timeout 30 aof-board poll --data-dir "$D" --unconfined --heartbeat 600ms --lease-time 1s --renewals 2 --grace 1s --exec ./agent
   [ "$(events lease.acquired $T-001) $(events lease.renewed $T-001) $(events lease.expired $T-001)" = "2 2 1" ]
   [[ $output == *'"type":"action.completed"'*'"result":"lease_expired"'*'"type":"dispatch.error"'*'"reason":"lease_expired"'*'"to":"ready","reason":"lease_expired"'*lease.expired* ]]
   # The second time it blocks itself, which releases the lease.
@@ -200,7 +200,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
   mkfifo go
   agent 'read line <"'"$PWD"'/go"' 'report partial'
   task ready $T-001 "routing: {agent: ann}"
-  task-dispatch aof poll --data-dir "$D" --unconfined --every 200ms --exec ./agent >out 2>err 3>&- &
+  aof-board poll --data-dir "$D" --unconfined --every 200ms --exec ./agent >out 2>err 3>&- &
   poller=$!
   wait_until 20 test -e "$D/tasks/in-progress/$T-001.md"
   task ready $T-002 "routing: {agent: ann}"
@@ -222,7 +222,7 @@ agent() { printf '%s\n' "$@" >>agent && chmod +x agent; }
 @test "kill -9 while a command works: it is killed as well, and another poll gives its task out again" {
   task ready $T-001 "routing: {agent: ann}"
   agent 'echo $$ >>"'"$PWD"'/pids"' '[ "$(wc -l <"'"$PWD"'/pids")" -gt 1 ] || exec sleep 100' 'report done'
-  task-dispatch aof poll --data-dir "$D" --unconfined --heartbeat 300ms --exec ./agent >out 2>err 3>&- &
+  aof-board poll --data-dir "$D" --unconfined --heartbeat 300ms --exec ./agent >out 2>err 3>&- &
   poller=$!
   wait_until 20 test -s pids
   kill -9 $poller

@@ -56,7 +56,7 @@ waiting() { find "$D/.amp/notices" -type f 2>/dev/null | wc -l; }
   run -0 --separate-stderr aof --notify ./hangs --notify-timeout 300ms <in
   [[ $stderr == *"notification {"* ]]
   rm hangs.pid
-  task-dispatch aof poll --data-dir "$D" --notify ./hangs >out 2>err &
+  aof-board poll --data-dir "$D" --notify ./hangs >out 2>err &
   wait_until 10 test -s hangs.pid
   kill -TERM $!
   wait $! || n=$?
@@ -122,7 +122,7 @@ waiting() { find "$D/.amp/notices" -type f 2>/dev/null | wc -l; }
   amp-sign keygen stranger >/dev/null
   task in-progress $T-001 "lease: {agent: ann}"
   task in-progress $T-002 "lease: {agent: bob}"
-  signed() { task-dispatch aof --data-dir "$D" --allowed-signers signers --identity all "$@"; }
+  signed() { aof-board --data-dir "$D" --allowed-signers signers --identity all "$@"; }
   report $T-001 ann done >ann.said
   report $T-002 ann done >other.said
   {
@@ -143,19 +143,19 @@ waiting() { find "$D/.amp/notices" -type f 2>/dev/null | wc -l; }
   report $T-002 bob partial >in
   mkfifo fifo
   cat in >fifo &
-  task-dispatch aof --data-dir "$D" --allowed-signers signers <fifo >out
+  aof-board --data-dir "$D" --allowed-signers signers <fifo >out
   grep -q '"reason":"unsigned"' out
-  task-dispatch aof --data-dir "$D" --allowed-signers signers <in >out
+  aof-board --data-dir "$D" --allowed-signers signers <in >out
   [ "$(at $T-002)" = review ]
   # Without keys there is nothing to check.
-  run -64 task-dispatch aof --data-dir "$D" --identity all <in
+  run -64 aof-board --data-dir "$D" --identity all <in
   # The agent of an executor is known by its pipe.
   task ready $T-003 "routing: {agent: ann}"
   report $T-003 ann partial >said
-  run -0 task-dispatch aof poll --data-dir "$D" --allowed-signers signers --identity all --unconfined --exec cat "$PWD/said"
+  run -0 aof-board poll --data-dir "$D" --allowed-signers signers --identity all --unconfined --exec cat "$PWD/said"
   [ "$(at $T-003)" = review ]
   # With a state directory the router's own messages are signed by its key.
   task in-progress $T-004 "lease: {agent: ann}"
-  request $T-005 $T-004 ann bob | task-dispatch aof -s state --data-dir "$D" >out
-  grep '"type":"handoff.rejected"' out | amp-sign verify -s state --unwrap | grep -q '"fromAgent":"task-dispatch"'
+  request $T-005 $T-004 ann bob | aof-board -s state --data-dir "$D" >out
+  grep '"type":"handoff.rejected"' out | amp-sign verify -s state --unwrap | grep -q '"fromAgent":"aof-board"'
 }

@@ -25,7 +25,7 @@ END
 }
 
 # run_tasks AGENT [OPTION...]: the TASKs on standard input, by the executor.
-run_tasks() { task-dispatch run --protocol aop --state "${AMP_STATE:-state}" -q "${@:2}" ${1:+-x "$1"}; }
+run_tasks() { aop-session run --state "${AMP_STATE:-state}" -q "${@:2}" ${1:+-x "$1"}; }
 
 # ended FILE ID: "STATE SIGNAL CODE" of the RESPONSE to a TASK.
 ended() {

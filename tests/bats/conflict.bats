@@ -25,7 +25,7 @@ job() {
   N=$((${N:-0} + 1))
   printf '{"message_id":"%08x-0000-4000-8000-%s","producer_id":"cli","correlation_id":"c","sequence_number":%d,"retry_count":0,"message_type":"DATA","content_type":"application/json","content_length":%d,"payload":%s}\n' \
     "$1" "${us: -12}" "$N" ${#work} "$work" >"line-$1"
-  task-dispatch submit --state "$STATE" --type builder "${@:3}" <"line-$1" >submitted || return
+  task-queue submit --state "$STATE" --type builder "${@:3}" <"line-$1" >submitted || return
   submitted_id
 }
 # jobs SCOPE...: two jobs for each scope, t-1a and t-1b …; their ids in A[1], B[1] …
@@ -50,7 +50,7 @@ worked() { grep -qx "$1" marks; }
 other_login() {
   [ "$(unshare -U --map-user=1 id -un 2>/dev/null)" = daemon ] || skip "no user namespaces: there is no other login"
   sed 's/"t-3"/"t-4"/; s/"message_id":"0/"message_id":"4/' line-3 >line-4
-  c=$(AMP_IDENTITY=off unshare -U --map-user=1 task-dispatch submit --state "$STATE" --type builder <line-4 | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')
+  c=$(AMP_IDENTITY=off unshare -U --map-user=1 task-queue submit --state "$STATE" --type builder <line-4 | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')
   [[ $(job_of "$c") == *'"by":"daemon"'* ]]
 }
 
@@ -98,11 +98,11 @@ EOS
   wait_until 10 pair_is "${B[6]}" SERIAL
   has "${B[2]}" "\"waits\":\"scope_taken\",\"behind\":\"${A[2]}\""
   has "${A[3]}" "\"waits\":\"scope_taken\",\"behind\":\"${B[3]}\""
-  task-dispatch override --state "$STATE" "${A[6]}" --beside "${B[6]}" --why 'on second thoughts'
+  task-queue override --state "$STATE" "${A[6]}" --beside "${B[6]}" --why 'on second thoughts'
   wait_until 10 worked "begin t-62 1"
   has "${B[1]}" "\"decision\":\"parallel\",\"person\":\"$ME\",\"by\":\"login\",\"why\":\"other modules\""
   # The end of one of the jobs closes the question.
-  task-dispatch cancel --state "$STATE" "${B[7]}"
+  task-queue cancel --state "$STATE" "${B[7]}"
   run -1 hitl-prompt answer --state "$STATE" "$(grep -o '"question":"[^"]*"' <<<"$(hitl-prompt list --state "$STATE" --json)" || echo t-72)" parallel
   [ "$(hitl-prompt list --state "$STATE" --json | grep -c CONFLICT)" -eq 0 ]
   # One after the other: the one at work first.
@@ -137,7 +137,7 @@ esac
 EOS
   jobs r1 r2
   GIT_DIR=x pool_start --type builder=4 -x ./agent
-  task-dispatch work --state "$STATE" --config amp.json --name other --type builder=4 -x ./agent >out2 2>err2 3>&- &
+  task-queue work --state "$STATE" --config amp.json --name other --type builder=4 -x ./agent >out2 2>err2 3>&- &
   OTHER=$!
   wait_until 20 worked "begin t-12 1"
   wait_until 10 asked 2
@@ -146,7 +146,7 @@ EOS
   grep -q '"submission":{"message_id"' requests
   has "${B[1]}" '"state":"PARALLEL","overlap":{"resources":["r1"]},"confidence":0.6,"reason":"they are disjoint"'
   has "${B[2]}" '"confidence":0.58,"reason":"the same table"'
-  task-dispatch queue --state "$STATE" --json >list
+  task-queue list --state "$STATE" --json >list
   amp-validate -S "$AMP_TOP/schemas/records/job.json" --formats list | cmp - list
   hitl-prompt show --state "$STATE" --json t-22 | jq -e '.message.payload.context | .confidence_score == 0.58 and .judgement == "the same table"'
   # A restart keeps both.
@@ -195,9 +195,9 @@ EOS
   pool_start --drain --type builder=22 --conflict-exec "$PWD/judge 'a b'" -x ./agent
   # While a command judges them, a job may be cancelled, and a person may decide.
   wait_until 10 pair_is "${B[2]}" CHECKING
-  task-dispatch cancel --state "$STATE" "${B[2]}"
+  task-queue cancel --state "$STATE" "${B[2]}"
   wait_until 10 pair_is "${B[3]}" CHECKING
-  task-dispatch override --state "$STATE" "${A[3]}" --beside "${B[3]}" --why 'it takes too long'
+  task-queue override --state "$STATE" "${A[3]}" --beside "${B[3]}" --why 'it takes too long'
   wait_until 10 worked "begin t-32 1"
   wait_until 20 worked "begin t-112 1"
   codes=(x command_timeout x x bad_answer command_timeout command_failed command_failed version_incompatible bad_answer bad_answer)
@@ -232,7 +232,7 @@ EOS
   wait_until 10 grep -q 'breaker_open: 2 failures in a row' err
   # Each of its trials fails, too, until it works. The queue shows the pause between them.
   is_paused() {
-    task-dispatch queue --state "$STATE" 2>&1 >/dev/null |
+    task-queue list --state "$STATE" 2>&1 >/dev/null |
       grep -E 'conflict_exec: not started after [0-9]+ failures in a row \(command_failed: exit status 1\); until '
   }
   wait_until 20 is_paused
@@ -240,7 +240,7 @@ EOS
   touch works
   wait_until 20 worked "begin t-12 1"
   for i in 2 3 4; do wait_until 20 worked "begin t-${i}2 1"; done
-  run -0 --separate-stderr task-dispatch queue --state "$STATE"
+  run -0 --separate-stderr task-queue list --state "$STATE"
   [ -z "$stderr" ]
   # A command that is missing.
   touch go
@@ -252,7 +252,7 @@ EOS
   pool_start --type builder=2 --conflict-exec ./none -x ./agent
   wait_until 10 asked 1
   has "${B[1]}" '"code":"command_not_found"'
-  run -64 task-dispatch work --state "$STATE" --type builder=1 --conflict-exec "'" -x ./agent
+  run -64 task-queue work --state "$STATE" --type builder=1 --conflict-exec "'" -x ./agent
 }
 
 @test "a person overrides a conflict until a time, signed and recorded; others are refused" {
@@ -260,12 +260,12 @@ EOS
   unset AMP_IDENTITY
   echo '{"queue":{"max_parallel":8,"overlap":"ask"}}' >amp.json
   jobs r1 r2 r3
-  task-dispatch override --state "$STATE" "${A[3]}" --beside "${B[3]}" --why 'known before' 2>/dev/null
+  task-queue override --state "$STATE" "${A[3]}" --beside "${B[3]}" --why 'known before' 2>/dev/null
   pool_start --drain --type builder=6 -x ./agent
   wait_until 10 asked 1
   wait_until 10 asked 2
   wait_until 10 worked "begin t-32 1"
-  over() { task-dispatch override --state "$STATE" "$@"; }
+  over() { task-queue override --state "$STATE" "$@"; }
   run -64 over "${A[1]}" --beside "${B[1]}"
   [[ $output == *"needs a reason"* ]]
   run -64 over "${A[1]}" --why x
@@ -291,7 +291,7 @@ EOS
   pair_is "${B[1]}" UNJUDGED
   is_state "${B[1]}" RUNNING
   over "${A[1]}" --beside "${B[1]}" --why 'once more' --until 1h
-  run -0 task-dispatch queue show --state "$STATE" "${B[1]}"
+  run -0 task-queue show --state "$STATE" "${B[1]}"
   [[ $output == *"\"overrides\":[{\"id\":"*"\"override\":\"beside\",\"with\":\"${A[1]}\",\"person\":\"$ME\",\"by\":\"login\",\"key\":\"SHA256:"*"\"why\":\"a person watches\""*'"until":'* ]]
   touch go
   wait_until 10 is_state "${A[1]}" DONE
@@ -317,13 +317,13 @@ EOS
   grep -q '"decision":"parallel","person":"policy"' "$STATE"/log/*.ndjson
   # Work that was done runs again only by an override.
   sed 's/"message_id":"0/"message_id":"1/' line-11 >second
-  run -1 task-dispatch submit --state "$STATE" --type builder <second
+  run -1 task-queue submit --state "$STATE" --type builder <second
   [[ $output == *'"code":"duplicate_job"'* ]]
-  run -0 task-dispatch submit --state "$STATE" --type builder --again --why 'the first one was wrong' <second
+  run -0 task-queue submit --state "$STATE" --type builder --again --why 'the first one was wrong' <second
   is_state "${A[1]}" QUEUED
   [[ $(hitl-prompt audit --state "$STATE" --json) == *"\"decision\":\"again\",\"why\":\"the first one was wrong\""* ]]
   echo '{"queue":{"overlap":"parallel"}}' >amp.json
-  run -78 task-dispatch queue --state "$STATE"
+  run -78 task-queue list --state "$STATE"
 }
 
 @test "identical work again, and the jobs of others, need an override with its reason" {
@@ -331,14 +331,14 @@ EOS
   a=$(job 1 r1)
   sed 's/"message_id":"0/"message_id":"1/' line-1 >second
   sed 's/"message_id":"0/"message_id":"2/' line-1 >third
-  again() { task-dispatch submit --state "$STATE" --type builder "$@"; }
+  again() { task-queue submit --state "$STATE" --type builder "$@"; }
   run -64 again --again <second
   [[ $output == *"needs a reason"* ]]
   # There is a job: another one of the same work.
   run -0 again --again --why 'twice on purpose' <second
   [[ $output == *'"ok":true'* ]]
   [[ $output != *"$a"* ]]
-  task-dispatch cancel --state "$STATE" "$a"
+  task-queue cancel --state "$STATE" "$a"
   run -0 hitl-prompt audit --state "$STATE" --what overridden --json
   [ "$(wc -l <<<"$output")" -eq 1 ]
   [[ $output == *"\"decision\":\"again\",\"why\":\"twice on purpose\",\"changed\":\"the work of job $a runs again\""* ]]
@@ -347,18 +347,18 @@ EOS
   # Where there are operators, they change the jobs of others, with a reason; others nothing.
   b=$(job 3 r3)
   echo '{"hitl":{"operators":["somebody"]}}' >amp.json
-  run -77 task-dispatch queue rank --state "$STATE" --priority 3 "$b"
-  run -77 task-dispatch cancel --state "$STATE" "$b"
+  run -77 task-queue rank --state "$STATE" --priority 3 "$b"
+  run -77 task-queue cancel --state "$STATE" "$b"
   echo "{\"hitl\":{\"operators\":[\"$ME\"]}}" >amp.json
-  task-dispatch queue rank --state "$STATE" --priority 3 "$b"
+  task-queue rank --state "$STATE" --priority 3 "$b"
   [ "$(hitl-prompt audit --state "$STATE" --what overridden --json | wc -l)" -eq 1 ]
   other_login
-  run -64 task-dispatch queue rank --state "$STATE" --priority 4 "$c"
+  run -64 task-queue rank --state "$STATE" --priority 4 "$c"
   [[ $output == *"to rank another person's job needs a reason"* ]]
-  run -64 task-dispatch cancel --state "$STATE" "$c"
+  run -64 task-queue cancel --state "$STATE" "$c"
   is_state "$c" QUEUED
-  task-dispatch queue rank --state "$STATE" --priority 4 --why 'it is urgent' "$c"
-  task-dispatch cancel --state "$STATE" --reason 'not needed' "$c"
+  task-queue rank --state "$STATE" --priority 4 --why 'it is urgent' "$c"
+  task-queue cancel --state "$STATE" --reason 'not needed' "$c"
   is_state "$c" CANCELLED
   [[ $(hitl-prompt audit --state "$STATE" --what overridden --json | sed -n '$p') == *"\"decision\":\"cancel\",\"why\":\"not needed\",\"changed\":\"cancel of job $c\""* ]]
 }

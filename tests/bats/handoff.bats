@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# task-dispatch handoff: work goes from one agent to another (SW4RM §17.6).
+# agent-handoff: work goes from one agent to another (SW4RM §17.6).
 
 load lib
 
@@ -10,7 +10,7 @@ setup() {
 }
 
 handoff() {
-  task-dispatch -q handoff "$@"
+  agent-handoff -q "$@"
 }
 
 # agents NAME...: registered, with the capability review.

@@ -19,7 +19,7 @@ teardown() {
 @test "a pool is silent while jobs wait for other agents, and takes one for its own at once" {
   submit 0 >other
   submit 5 >>other
-  strace -qq -o trace -f task-dispatch work --state "$STATE" --type tester=2 -x true >out 2>err 3>&- &
+  strace -qq -o trace -f task-queue work --state "$STATE" --type tester=2 -x true >out 2>err 3>&- &
   wait_until 20 quiet trace 0.8
   # The last call is the one in which it waits, without a time limit.
   [[ $(tail -n 1 trace) =~ 'ppoll('.*', NULL, [], 8' ]]

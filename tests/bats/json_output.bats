@@ -26,7 +26,7 @@ setup_file() {
   ssh-keygen -q -t ed25519 -N '' -f key
   for id in evt_1 evt_2; do
     amp-validate --example rtp/task_create | sed "s/\"eventId\":\"[^\"]*\"/\"eventId\":\"$id\"/"
-  done | tee tasks | task-dispatch submit --type builder >/dev/null
+  done | tee tasks | task-queue submit --type builder >/dev/null
   cp tasks again
   amp-validate --example sw4rm/data >>again
   touch signers
@@ -84,8 +84,8 @@ binding        worktree-bind path ann --json
 reservation    worktree-bind reservations --json
 worktree_report worktree-bind gc --json
 skill          agent-registry capabilities --installed --json
-job            task-dispatch queue --json
-work_status    task-dispatch status --json
+job            task-queue list --json
+work_status    task-queue status --json
 submission     1:submit_again
 hook_record    1:worktree-bind hooks check --json
 hook_record    worktree-bind hooks install --json
@@ -94,7 +94,7 @@ hook_record    worktree-bind hooks uninstall --json
 hook_replay    hitl-prompt hook -c ../rules.json --replay ../calls --json
 '
 
-submit_again() { task-dispatch submit --type builder <../again; }
+submit_again() { task-queue submit --type builder <../again; }
 
 @test "every line of JSON output matches the published schema, and there is at least one" {
   local schema command status n=0 bad=0

@@ -243,49 +243,48 @@ setup() {
   done
 }
 
-@test "task-dispatch-handoff(1), task-dispatch-activity(1)" {
+@test "agent-handoff(1), agent-handoff-activity(1)" {
   need jq
-  examples task-dispatch-handoff.1 task-dispatch-activity.1 >script
+  examples agent-handoff.1 agent-handoff-activity.1 >script
   run -0 bash -euo pipefail script
   cmp notes.json got.json
 }
 
-@test "task-dispatch-queue(1), task-dispatch-status(1)" {
+@test "task-queue(1), task-queue-status(1)" {
   need jq
   export AMP_IDENTITY=off
-  examples task-dispatch-queue.1 task-dispatch-status.1 >script
+  examples task-queue.1 task-queue-status.1 >script
   run -0 --separate-stderr bash -euo pipefail script
   [[ $output == *QUEUED*builder*T-41*scope_taken*'"waiting": 1'* ]]
   [[ "$stderr" == *"job "*" is cancelled"*"job "*" is cancelled"* ]]
 }
 
-@test "task-dispatch-override(1)" {
+@test "task-queue-override(1)" {
   need jq
   need_tool hitl-prompt
   export AMP_IDENTITY=off
-  examples task-dispatch-override.1 >script
+  examples task-queue-override.1 >script
   run -0 --separate-stderr bash -euo pipefail script
   [[ $output == *overridden*login*command*beside*"they change other modules"* ]]
   grep -q '"conflicts":\[{.*"state":"PARALLEL".*"overrides":\[{' job.ndjson
 }
 
-@test "task-dispatch-aof(1), task-dispatch-aof-poll(1)" {
-  examples task-dispatch-aof.1 task-dispatch-aof-poll.1 >script
+@test "aof-board(1), aof-board-poll(1)" {
+  examples aof-board.1 aof-board-poll.1 >script
   run -0 bash -euo pipefail script
   [[ $output == *task.created*TASK-*.md*task_not_found*scheduler.poll*task.created*scheduler.poll*lease.acquired* ]]
 }
 
-@test "task-dispatch-session(1)" {
+@test "aop-session(1), aop-session-run(1)" {
   need jq
   export AMP_CONFINE=off AMP_IDENTITY=off
   jq -c --arg here "$PWD" 'select(.base == "minimal") | .line | .task.environment.workspace_root = $here' \
-    "$AMP_TOP/tests/fixture/protocols/aop.jsonl" >in
+    "$AMP_TOP/tests/fixture/protocols/aop.jsonl" >tasks.ndjson
   # The work costs 0.25 dollars.
   printf '#!/bin/sh\n%s\n' 'echo "{\"completion_status\":\"complete\",\"execution_summary\":{\"summary\":\"s\",\"actions\":[\"a\"]},
-    \"cost_tracking\":{\"actual_cost_usd\":0.25}}" >"$AMP_RESULT"' >agent
-  chmod +x agent
-  task-dispatch run -q --protocol aop -s state -x ./agent <in >/dev/null
-  examples task-dispatch-session.1 >script
+    \"cost_tracking\":{\"actual_cost_usd\":0.25}}" >"$AMP_RESULT"' >agent.sh
+  chmod +x agent.sh
+  examples aop-session-run.1 aop-session.1 >script
   run -0 --separate-stderr bash -euo pipefail script
   [[ ${lines[1]} == "AOP-SESSION-2026-02-26-001 "*OPEN*1/1*0.25* ]]
   [ "${lines[2]}" = 0.25 ]

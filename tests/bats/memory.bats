@@ -150,7 +150,7 @@ new_task_in() {
   every_nth task-dispatch nothing task-dispatch coordinate --state run/state
 }
 
-@test "task-dispatch aof" {
+@test "aof-board" {
   load aof
   local D=$PWD/ready/data T=TASK-2026-02-09
   task in-progress $T-001 "lease: {agent: ann}" "routing: {agent: ann}"
@@ -158,9 +158,9 @@ new_task_in() {
   task in-progress $T-003 "lease: {agent: ann}"
   beat $T-003 2026-01-01T00:05:00.000Z
   { request $T-002 $T-001 ann bob; report $T-001 ann done; update $T-002 bob '"progress":"half"'; } >in
-  every_nth task-dispatch prepared task-dispatch aof --data-dir run/data --ask
+  every_nth aof-board prepared aof-board --data-dir run/data --ask
   : >in
-  every_nth task-dispatch prepared task-dispatch aof poll --data-dir run/data --unconfined --agent bob --exec true
+  every_nth aof-board prepared aof-board poll --data-dir run/data --unconfined --agent bob --exec true
 }
 
 @test "signed: task-dispatch coordinate, verify and export" {

@@ -32,26 +32,28 @@ acts() {
   "$1" task-dispatch land T-2026-001
   "$1" task-dispatch run --exec true
   "$1" task-dispatch review --exec true
-  "$1" task-dispatch activity purge T-2026-001
-  "$1" task-dispatch handoff
-  "$1" task-dispatch handoff request --as boss --to eve --reason why
-  "$1" task-dispatch handoff accept 1 --as boss
-  "$1" task-dispatch handoff reject 1 --as boss --reason why
-  "$1" task-dispatch handoff complete 1 --as boss
-  "$1" task-dispatch submit
-  "$1" task-dispatch queue rank 1 --priority 1 --why why
-  "$1" task-dispatch queue accounts --lift main
-  "$1" task-dispatch override 1 --beside 2 --why why
-  "$1" task-dispatch preempt 1
-  "$1" task-dispatch work --type coder=1 --exec true
-  "$1" task-dispatch shutdown
-  "$1" task-dispatch session report 1
-  "$1" task-dispatch session escalate 1 2 HIGH
-  "$1" task-dispatch session rollback 1 2
-  "$1" task-dispatch aof --data-dir aof
-  "$1" task-dispatch aof poll --data-dir aof
-  "$1" task-dispatch aof end --data-dir aof TASK-2026-11-24-001
-  "$1" task-dispatch aof new --data-dir aof
+  "$1" agent-handoff activity purge T-2026-001
+  "$1" agent-handoff
+  "$1" agent-handoff request --as boss --to eve --reason why
+  "$1" agent-handoff accept 1 --as boss
+  "$1" agent-handoff reject 1 --as boss --reason why
+  "$1" agent-handoff complete 1 --as boss
+  "$1" task-queue submit
+  "$1" task-queue rank 1 --priority 1 --why why
+  "$1" task-queue accounts --lift main
+  "$1" task-queue override 1 --beside 2 --why why
+  "$1" task-queue preempt 1
+  "$1" task-queue work --type coder=1 --exec true
+  "$1" task-queue shutdown
+  "$1" task-queue cancel 1
+  "$1" aop-session run -x true
+  "$1" aop-session report 1
+  "$1" aop-session escalate 1 2 HIGH
+  "$1" aop-session rollback 1 2
+  "$1" aof-board --data-dir aof
+  "$1" aof-board poll --data-dir aof
+  "$1" aof-board end --data-dir aof TASK-2026-11-24-001
+  "$1" aof-board new --data-dir aof
   "$1" task-dispatch verify -C code HEAD
   "$1" task-dispatch export -C code HEAD
   "$1" agent-registry

@@ -224,11 +224,11 @@ EOS
   submit 0 >/dev/null
   pool_start --name alpha --type builder=1 --shutdown 0 --grace 5s -x ./agent
   wait_until 10 grep -qs '"to":"RUNNING"' "$STATE"/log/*.ndjson
-  run -1 task-dispatch shutdown --state "$STATE" beta
+  run -1 task-queue shutdown --state "$STATE" beta
   [[ $output == *unknown_pool* || $output == *"no such pool"* ]]
-  task-dispatch shutdown --state "$STATE" alpha
+  task-queue shutdown --state "$STATE" alpha
   pool_end 75
-  run -1 task-dispatch shutdown --state "$STATE"
+  run -1 task-queue shutdown --state "$STATE"
 }
 
 @test "a usage limit parks the work until its end, and the agent waits for resources" {
@@ -273,7 +273,7 @@ EOS
   job_of "$b" >waits
   job_of "$c" >>waits
   [ "$(grep -c '"waits":"usage_limit".*"until":"2' waits)" -eq 2 ]
-  task-dispatch queue --state "$STATE" --config amp.json >list
+  task-queue list --state "$STATE" --config amp.json >list
   [ "$(grep -c 'usage_limit until 2.*Z' list)" -eq 2 ]
   kill -9 "$POOL"
   ends 137 wait "$POOL"
@@ -281,11 +281,11 @@ EOS
   e=$(submit 0 painter)
   pool --drain --name beta --type painter=1 -x ./agent
   [ "$(state_of "$a") $(state_of "$b") $(state_of "$c") $(state_of "$e")" = "PARKED QUEUED QUEUED DONE" ]
-  task-dispatch queue accounts --state "$STATE" --json >limits
+  task-queue accounts --state "$STATE" --json >limits
   grep -E '^\{"account":"plan","until":"2.*,"agent":"builder-1"\}$' limits
-  run -1 task-dispatch queue accounts --state "$STATE" --config amp.json --lift builder
+  run -1 task-queue accounts --state "$STATE" --config amp.json --lift builder
   [[ $output == *unknown_account* || $output == *"has no usage limit"* ]]
-  task-dispatch queue accounts --state "$STATE" --config amp.json --lift plan
+  task-queue accounts --state "$STATE" --config amp.json --lift plan
   pool_end 0
   [ "$(state_of "$a") $(state_of "$b") $(state_of "$c")" = "DONE DONE DONE" ]
 }
@@ -381,7 +381,7 @@ EOS
   a=$(submit 0)
   pool_start --drain --type builder=1 --safe-point 10ms -x ./agent
   wait_until 10 test -e first
-  task-dispatch cancel --state "$STATE" "$a"
+  task-queue cancel --state "$STATE" "$a"
   pool_end 0
   is_state "$a" CANCELLED
 }

@@ -55,7 +55,7 @@ EOS
     args+=(--type "$t=1")
   done
   pool --drain "${args[@]}" --timeout 1500ms --grace 100ms --retries 1 --resource-timeout 200ms --max-output 64k -x ./agent
-  task-dispatch queue --state "$STATE" --config "$(config)" --json >jobs
+  task-queue list --state "$STATE" --config "$(config)" --json >jobs
 }
 
 setup() {

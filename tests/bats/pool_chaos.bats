@@ -63,7 +63,7 @@ EOF
   # clocked NAME: a pool by the clock of a file.
   clocked() {
     echo 0 >"clock.$1"
-    LD_PRELOAD="$AMP_BUILD/tests/fault/failclock.so" FAIL_CLOCK_FILE="$PWD/clock.$1" task-dispatch work --state "$STATE" \
+    LD_PRELOAD="$AMP_BUILD/tests/fault/failclock.so" FAIL_CLOCK_FILE="$PWD/clock.$1" task-queue work --state "$STATE" \
       --config amp.json --name "$1" --type builder=1 -x "$PWD/agent" >"out.$1" 2>"err.$1" 3>&- &
     pids="${pids-} $!"
     pool=$!

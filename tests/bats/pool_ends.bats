@@ -19,7 +19,7 @@ started() { [ "$(cat started 2>/dev/null | wc -l)" -ge "$1" ]; }
 verb() {
   local n ids=()
   for n in "${@:2}"; do ids+=("$(cat "id-$n")"); done
-  task-dispatch "$1" --state "$STATE" "${ids[@]}"
+  task-queue "$1" --state "$STATE" "${ids[@]}"
 }
 # left_as NAME...: their states, on one line.
 left_as() {
@@ -82,7 +82,7 @@ EOS
   verb cancel ended
   asked() { [ "$(grep -c 'is asked to stop' err)" -eq "$1" ]; }
   wait_until 10 asked 2
-  task-dispatch shutdown --no-wait --state "$STATE"
+  task-queue shutdown --no-wait --state "$STATE"
   kill -TERM "$POOL"
   pool_end 75
   [ "$(left_as plain wanted ended)" = "QUEUED QUEUED CANCELLED" ]
@@ -114,7 +114,7 @@ EOS
 # lose TIMES ARGS...: one pool after another with these arguments is killed while its agents are at work on all jobs.
 lose() {
   local i jobs
-  jobs=$(task-dispatch queue --state "$STATE" --json | wc -l)
+  jobs=$(task-queue list --state "$STATE" --json | wc -l)
   rm -f started
   for ((i = 1; i <= $1; i++)); do
     pool_start "${@:2}" -x ./agent
@@ -142,7 +142,7 @@ lose() {
 {"eventId": "evt_1", "seq": 1, "sourceNodeId": "vps", "sourceAgentId": "architect", "corrId": "corr_1"}
 EOS
     task "echo 1 >>$PWD/started; sleep 600" >in
-    task-dispatch submit --state "$STATE" --config amp.json <in >submitted
+    task-queue submit --state "$STATE" --config amp.json <in >submitted
     submitted_id
   } >ids
   builder <<'EOS'
@@ -153,13 +153,13 @@ EOS
   lose 2 "${types[@]}"
   # The last loss is released like any other. Nothing was said about the end yet.
   amp-ack sweep --state "$STATE" >swept
-  task-dispatch queue --state "$STATE" --json >jobs
+  task-queue list --state "$STATE" --json >jobs
   [ "$(jq -c '[.state, .losses]' jobs | sort | uniq -c | xargs)" = '5 [QUEUED,2]' ]
   run -0 amp-ack doctor --state "$STATE" --skip peers --skip hooks
   [[ $output != *"was killed"* ]]
   pool --drain "${types[@]}" -x ./agent
   [ "$(wc -l <started)" -eq 10 ]
-  task-dispatch queue --state "$STATE" --all --json >jobs
+  task-queue list --state "$STATE" --all --json >jobs
   jq -r '"\(.type) \(.state) \(.code)"' jobs | sort | diff - <(
     echo Emma FAILED E_PROCESS_CRASH
     echo coder FAILED worker_lost
@@ -245,7 +245,7 @@ EOS
     mkfifo "out-$how"
     cat "out-$how" >out.ndjson &
     reader=$!
-    env --default-signal=INT,HUP task-dispatch work --state "$STATE" --config "$(config)" --type builder=2 --safe-point 10s --grace 100ms \
+    env --default-signal=INT,HUP task-queue work --state "$STATE" --config "$(config)" --type builder=2 --safe-point 10s --grace 100ms \
       --shutdown "$([ "$how" = twice ] && echo 1m || echo 0)" -x ./agent >"out-$how" 2>err 3>&- &
     POOL=$!
     wait_until 10 answers $((2 * n))
@@ -264,7 +264,7 @@ EOS
     wait "$reader" || true
     traces >"traces-$how" || true
     diff /dev/null "traces-$how"
-    task-dispatch cancel --state "$STATE" "$(cat id-plain)" "$(cat id-git)"
+    task-queue cancel --state "$STATE" "$(cat id-plain)" "$(cat id-git)"
   done
 }
 
@@ -282,7 +282,7 @@ EOS
   task-dispatch run --state "$STATE" -x ./agent <in.ndjson >run.ndjson 2>run.err 3>&- &
   run_pid=$!
   wait_until 10 started 2
-  status() { task-dispatch status --state "$STATE" --json; }
+  status() { task-queue status --state "$STATE" --json; }
   [[ $(status) != *'"lost":true'* ]]
   [[ $(amp-ack doctor --state "$STATE" --skip peers --skip hooks) != *"was killed"* ]]
   amp-ack sweep --state "$STATE" >none

@@ -96,7 +96,7 @@ echo '{"usage":{"input_tokens":400,"output_tokens":10}}' >"$AMP_RESULT"
 EOS
   for t in one two one two one two; do submit 0 "$t"; done >ids
   for n in one two; do
-    task-dispatch work --state "$STATE" --config amp.json --name "$n" --type "$n=1" -x ./agent >"$n.ndjson" 2>"$n.err" 3>&- &
+    task-queue work --state "$STATE" --config amp.json --name "$n" --type "$n=1" -x ./agent >"$n.ndjson" 2>"$n.err" 3>&- &
     pools+=("$!")
   done
   for n in one two; do
@@ -140,7 +140,7 @@ EOS
   b=$(submit 0)
   export REPO STATE
   unshare -rm sh -c 'mount -t tmpfs -o size=4m none "$REPO.worktrees" && exec "$@"' sh \
-    timeout 120 task-dispatch work --state "$STATE" --config "$(config)" --drain --type fills=1 --type builder=1 -x ./agent >out.ndjson 2>err
+    timeout 120 task-queue work --state "$STATE" --config "$(config)" --drain --type fills=1 --type builder=1 -x ./agent >out.ndjson 2>err
   is_state "$b" DONE
   job_of "$a" >job
   grep -E '"state":"FAILED".*"code":"task_failed"' job

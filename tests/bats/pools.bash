@@ -12,7 +12,7 @@ submit() {
 }
 # submit_line PRIORITY [TYPE] <a message.
 submit_line() {
-  task-dispatch submit --state "$STATE" --type "${2:-builder}" --priority "$1" >submitted || {
+  task-queue submit --state "$STATE" --type "${2:-builder}" --priority "$1" >submitted || {
     cat submitted >&2
     return 1
   }
@@ -22,7 +22,7 @@ submit_line() {
 submitted_id() { [[ ! $(<submitted) =~ '"ok":true'.*'"id":"'([0-9a-f]*)'"' ]] || echo "${BASH_REMATCH[1]}"; }
 # job_of ID: its line in the list.
 job_of() {
-  task-dispatch queue --state "$STATE" --config "$(config)" --json | grep -F "\"id\":\"$1\""
+  task-queue list --state "$STATE" --config "$(config)" --json | grep -F "\"id\":\"$1\""
 }
 state_of() { job_of "$1" | sed 's/^{"state":"\([A-Z]*\)".*/\1/'; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }
@@ -36,11 +36,11 @@ config() {
 
 # pool ARGS...: a pool over the queue until it is drained; its lines in out.ndjson, its diagnostics in err.
 pool() {
-  timeout 120 task-dispatch work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err
+  timeout 120 task-queue work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err
 }
 # pool_start ARGS...: the same in the background; its id in POOL.
 pool_start() {
-  task-dispatch work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err 3>&- &
+  task-queue work --state "$STATE" --config "$(config)" --pause 50ms "$@" >out.ndjson 2>err 3>&- &
   POOL=$!
   wait_until 10 agents_ready
 }

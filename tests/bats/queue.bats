@@ -29,7 +29,7 @@ job() {
 answers() {
   local status=$1
   shift
-  ends "$status" task-dispatch submit --state "$STATE" --config "$(config)" --type "${TYPE:-builder}" "$@" >answers 2>err
+  ends "$status" task-queue submit --state "$STATE" --config "$(config)" --type "${TYPE:-builder}" "$@" >answers 2>err
 }
 # answer LINE: one of them.
 answer() { sed -n "${1}p" answers; }
@@ -45,9 +45,9 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   [[ $(answer 2) == *'"position":4,'* ]]
   [[ $(answer 3) == *'"priority":-19,"position":1,'* ]]
   [[ $(answer 4) == *'"position":3,'* ]]
-  task-dispatch queue --state "$STATE" --config amp.json --json >list
+  task-queue list --state "$STATE" --config amp.json --json >list
   grep -o '"task":"[^"]*"' list | paste -sd' ' | grep -qx '"task":"t3" "task":"t1" "task":"t4" "task":"t2"'
-  run -0 task-dispatch queue --state "$STATE" --config amp.json
+  run -0 task-queue list --state "$STATE" --config amp.json
   [[ ${lines[1]} == *QUEUED*builder*-19*1*no_worker*t3* ]]
 }
 
@@ -65,14 +65,14 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   [[ $(answer 1) == *'"code":"duplicate_msg_id"'* ]]
   # A refused message leaves nothing, so it can be sent again.
   [ "$(frames)" = "$before" ]
-  run -0 task-dispatch queue show --state "$STATE" "$id"
+  run -0 task-queue show --state "$STATE" "$id"
   [[ ${lines[0]} == *"\"scope\":\"{"*'"attempts":0'* ]]
   [ "${lines[1]}" = "$(cat one)" ]
-  task-dispatch cancel --state "$STATE" "$id"
+  task-queue cancel --state "$STATE" "$id"
   is_state "$id" CANCELLED
   [ "$(submit_line 0 <two)" = "$id" ]
   is_state "$id" QUEUED
-  run -0 task-dispatch queue show --state "$STATE" "$id"
+  run -0 task-queue show --state "$STATE" "$id"
   [ "${lines[1]}" = "$(cat two)" ]
 }
 
@@ -99,12 +99,12 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   [[ $(answer 8) == *'"line":9,'*'"code":"validation_error"'*'"field":"payload.scope"'* ]]
   [[ $(answer 9) == *'"ok":true,"line":10,'*'"task":"t8"'* ]]
   [ "$(grep -c '"code":"scope_required"' "$STATE/error.ndjson")" = 2 ]
-  run -1 task-dispatch submit --state "$STATE" <<<"$(job 9 '"x"')"
+  run -1 task-queue submit --state "$STATE" <<<"$(job 9 '"x"')"
   [[ $output == *'"code":"type_required"'* ]]
-  run -1 task-dispatch submit --state "$STATE" --type 'a/b' <<<"$(job 9 '"x"')"
+  run -1 task-queue submit --state "$STATE" --type 'a/b' <<<"$(job 9 '"x"')"
   [[ $output == *'"code":"bad_value"'* ]]
-  run -64 task-dispatch submit --state "$STATE" --type builder --priority 21 </dev/null
-  run -1 task-dispatch queue show --state "$STATE" 0123
+  run -64 task-queue submit --state "$STATE" --type builder --priority 21 </dev/null
+  run -1 task-queue show --state "$STATE" 0123
   [[ $output == *"no job has the id 0123"* ]]
 }
 
@@ -134,7 +134,7 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
 
 @test "a lone line is answered while the input stays open; what was answered survives a kill" {
   mkfifo in
-  task-dispatch submit --state "$STATE" --type builder <in >out 2>err &
+  task-queue submit --state "$STATE" --type builder <in >out 2>err &
   pid=$!
   exec 9>in
   job 1 '"a"' >&9
@@ -147,7 +147,7 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
   { job 1 '"a"' && job 2 '"b"' && job 3 '"c"'; } | answers 0
   [ "$(grep -c '"repeated":true' answers)" = 2 ]
   cmp <(grep -o '"id":"[^"]*"' out) <(grep -o '"id":"[^"]*"' answers | head -n 2)
-  [ "$(task-dispatch queue --state "$STATE" --json | wc -l)" = 3 ]
+  [ "$(task-queue list --state "$STATE" --json | wc -l)" = 3 ]
 }
 
 @test "tasks of AOP bring their priority, and the workspace, branch and paths that they write as their scope" {
@@ -162,10 +162,10 @@ frames() { cat "$STATE"/log/*.ndjson | wc -l; }
       (.task.task_id = "T4" | del(.task.priority) | del(.task.access, .task.expected_outputs, .task.inputs)),
       (.task.task_id = "T5" | .task.priority = "URGENT"),
       (.task.task_id = "T6" | .task.expected_outputs[0].path = "/srv/q/x")' >tasks
-  run -1 task-dispatch submit --state "$STATE" <tasks
+  run -1 task-queue submit --state "$STATE" <tasks
   [[ $output == *'"line":5,'*'"code":"E_SCHEMA_VALIDATION"'*'"field":"task.priority"'* ]]
   [[ $output == *'"line":6,'*'"code":"E_PERMISSION_DENIED"'* ]]
-  task-dispatch queue --state "$STATE" --json | jq -r '"\(.task) \(.type) \(.priority) \(.scope)"' >got
+  task-queue list --state "$STATE" --json | jq -r '"\(.task) \(.type) \(.priority) \(.scope)"' >got
   diff - got <<'END'
 TASK-001 builder -15 {"repositories":["/srv/p"],"branches":["b1"],"paths":["/docs","/docs/c.txt","/src","/src/a.txt"]}
 T3 builder -5 {"repositories":["/srv/p/src"],"branches":["b1"]}
@@ -189,7 +189,7 @@ END
   jq -r 'if .ok then "ok \(.priority)" else .code end' answers | diff - <(tr ' ' '\n' <<<'empty_acceptance_criteria branch_violation bad_enum unknown_field
 ok_-5 not_a_submission E_SCHEMA_VALIDATION E_PARSE_FAILURE E_SCHEMA_VALIDATION not_a_submission not_a_submission
 missing_route_fields expired bad_enum bad_value not_a_submission validation_error validation_error validation_error' | tr _ ' ' | sed '/^ok/!s/ /_/g')
-  [ "$(task-dispatch queue --state "$STATE" --json | wc -l)" = 1 ]
+  [ "$(task-queue list --state "$STATE" --json | wc -l)" = 1 ]
 }
 
 @test "a scope in a text is JSON, a path, or words that keep all work of the type apart" {
@@ -238,7 +238,7 @@ END
   [[ $(answer 2) == *'"code":"deadline_passed"'* ]]
   [[ $(answer 3) == *'"ok":false'* ]]
   [[ $(answer 4) == *'"ok":true'* ]]
-  [ "$(task-dispatch queue --state "$STATE" --json | jq -r 'select(.type == "builder" and .priority == 10) | .deadline[:10]')" = \
+  [ "$(task-queue list --state "$STATE" --json | jq -r 'select(.type == "builder" and .priority == 10) | .deadline[:10]')" = \
     "$(jq -r '[.expiresAt, .payload.deadlineAt] | min[:10]' tasks | head -n 1)" ]
   # Without a pool, a sweep ends what has expired.
   id=$(answer 4 | grep -o '"id":"[^"]*' | cut -d'"' -f4)
@@ -265,29 +265,29 @@ EOS
 @test "cancel ends jobs by their id, its beginning, the id of their message, or their task" {
   for i in 1 2 3 4 5; do job $i "\"s$i\""; done | answers 0
   id=$(answer 1 | grep -o '"id":"[^"]*' | cut -d'"' -f4)
-  run -0 --separate-stderr task-dispatch cancel --state "$STATE" --reason "not needed" "${id:0:12}" 00000000-0000-4000-8000-000000000002 t3
+  run -0 --separate-stderr task-queue cancel --state "$STATE" --reason "not needed" "${id:0:12}" 00000000-0000-4000-8000-000000000002 t3
   [ "$(grep -c 'job .* is cancelled' <<<"$stderr")" = 3 ]
-  task-dispatch queue --state "$STATE" --json --state-of CANCELLED >ended
+  task-queue list --state "$STATE" --json --state-of CANCELLED >ended
   [ "$(wc -l <ended)" = 3 ]
   grep -F "\"id\":\"$id\"" ended | grep -qF '"reason":"not needed"'
   grep -q "\"cancelled_by\":\"$(id -un)\"" ended
-  run -0 --separate-stderr task-dispatch cancel --state "$STATE" "$id"
+  run -0 --separate-stderr task-queue cancel --state "$STATE" "$id"
   [[ "$stderr" == *"was cancelled before"* ]]
   # What is unknown does not keep the others.
-  run -1 --separate-stderr task-dispatch cancel --state "$STATE" 0123456789abcdef t4 T-1 --reason x
+  run -1 --separate-stderr task-queue cancel --state "$STATE" 0123456789abcdef t4 T-1 --reason x
   [[ "$stderr" == *"no job has the id 0123456789abcdef"*"is cancelled"*"T-1"* ]]
-  run -1 --separate-stderr task-dispatch cancel --state "$STATE" ''
+  run -1 --separate-stderr task-queue cancel --state "$STATE" ''
   echo '{"hitl":{"operators":["nobody-here"]}}' >policy.json
-  run -77 --separate-stderr task-dispatch cancel --state "$STATE" -c policy.json t5
-  run -77 --separate-stderr task-dispatch queue rank --state "$STATE" -c policy.json --priority 1 "$(answer 5 | grep -o '"id":"[^"]*' | cut -d'"' -f4)"
-  AMP_AGENT=ann run -77 --separate-stderr task-dispatch cancel --state "$STATE" t5
-  [ "$(task-dispatch queue --state "$STATE" --json | grep -c '"state":"QUEUED"')" = 1 ]
+  run -77 --separate-stderr task-queue cancel --state "$STATE" -c policy.json t5
+  run -77 --separate-stderr task-queue rank --state "$STATE" -c policy.json --priority 1 "$(answer 5 | grep -o '"id":"[^"]*' | cut -d'"' -f4)"
+  AMP_AGENT=ann run -77 --separate-stderr task-queue cancel --state "$STATE" t5
+  [ "$(task-queue list --state "$STATE" --json | grep -c '"state":"QUEUED"')" = 1 ]
 }
 
 @test "status shows types, workers with their heartbeat, agents at work, usage, parked jobs and questions" {
   echo '{"queue":{"max_parallel":8},"budgets":{"day":{"usd":1},"agent":{"tokens":1000}}}' >amp.json
-  task-dispatch submit --state "$STATE" </dev/null
-  run -0 --separate-stderr task-dispatch status --state "$STATE"
+  task-queue submit --state "$STATE" </dev/null
+  run -0 --separate-stderr task-queue status --state "$STATE"
   [[ "$output" == "" && "$stderr" == *"no jobs, workers, agents or questions"* ]]
   builder <<'END'
 [ "$AMP_AGENT" = builder-1 ] || exec cat "$marks/go"
@@ -302,20 +302,20 @@ END
   amp-validate --example sw4rm/hitl_invocation | ends 1 hitl-prompt --state "$STATE" --trust-in - --answer /dev/null >/dev/null
   wait_until 10 test -e first
   wait_until 10 at_work t1
-  run -0 task-dispatch status --state "$STATE" --config amp.json
+  run -0 task-queue status --state "$STATE" --config amp.json
   [ "$(grep -cE '^(TYPE|WORKER|AGENT|BUDGET|QUESTION) ' <<<"$output")" -ge 4 ]
-  task-dispatch status --state "$STATE" --config amp.json --json >now
+  task-queue status --state "$STATE" --config amp.json --json >now
   amp-validate -S "$AMP_TOP/schemas/records/work_status.json" --formats now >/dev/null
   jq -e '(.types[] | select(.type == "builder")) == {type: "builder", places: 8, running: 1, waiting: 2, parked: 0, agents: 1}' now
   jq -e '(.types[] | select(.type == "none") | .waiting) == 1 and (.types[] | select(.type == "painter") | .agents) == 2' now
   jq -e '.workers == [.workers[] | select(.worker == "alpha" and .state == "working" and .jobs == 1 and .lost_in_ms > 0 and .heartbeat)]' now
   jq -e '.agents[] | select(.agent == "builder-1") | .state == "RUNNING" and .task == "t1" and .worker == "alpha" and .since and (.job | length) == 32' now
   jq -e '.questions | length == 1' now
-  grep -o '"task":"t[23]","priority":[0-9],"effective":[0-9],"position":[12],"waits":"[a-z_]*"' <(task-dispatch queue --state "$STATE" --config amp.json --json) |
-    grep -o '"waits.*' | paste -sd' ' | grep -qx '"waits":"scope_taken" "waits":"behind"' || task-dispatch queue --state "$STATE" --config amp.json --json
+  grep -o '"task":"t[23]","priority":[0-9],"effective":[0-9],"position":[12],"waits":"[a-z_]*"' <(task-queue list --state "$STATE" --config amp.json --json) |
+    grep -o '"waits.*' | paste -sd' ' | grep -qx '"waits":"scope_taken" "waits":"behind"' || task-queue list --state "$STATE" --config amp.json --json
   kill -9 "$POOL"
   ends 137 wait "$POOL"
-  task-dispatch status --state "$STATE" --json | jq -e '.workers[0].state == "lost" and (.types[] | select(.type == "builder") | .agents) == 0'
+  task-queue status --state "$STATE" --json | jq -e '.workers[0].state == "lost" and (.types[] | select(.type == "builder") | .agents) == 0'
 }
 # at_work TASK: an agent works on it.
-at_work() { task-dispatch status --state "$STATE" --json | jq -e --arg t "$1" 'any(.agents[]; .task == $t and .state == "RUNNING")' >/dev/null; }
+at_work() { task-queue status --state "$STATE" --json | jq -e --arg t "$1" 'any(.agents[]; .task == $t and .state == "RUNNING")' >/dev/null; }

@@ -30,7 +30,7 @@ line() {
 item() {
   local task=$1
   shift
-  line "$task" | task-dispatch submit --state "$STATE" --type builder "$@" >submitted || return
+  line "$task" | task-queue submit --state "$STATE" --type builder "$@" >submitted || return
   submitted_id
 }
 ran() { paste -sd' ' ran; }
@@ -40,10 +40,10 @@ ran() { paste -sd' ' ran; }
   b=$(item b --priority 20)
   c=$(item c --priority -19 --after "$a" --after "$b")
   d=$(item d --priority -19 --after "$c")
-  run -0 task-dispatch queue --state "$STATE" --json
+  run -0 task-queue list --state "$STATE" --json
   [ "$(jq -r --arg c "$c" 'select(.id == $c) | .waits + " " + .behind' <<<"$output")" = "follows $a" ]
   [ "$(jq -r --arg d "$d" 'select(.id == $d) | .waits + " " + .behind' <<<"$output")" = "follows $c" ]
-  run -0 task-dispatch queue show --state "$STATE" "$c"
+  run -0 task-queue show --state "$STATE" "$c"
   [ "$(jq -r 'select(.follows) | .follows' <<<"${lines[0]}")" = "$a $b" ]
   pool --drain --type builder=3 -x ./agent
   [[ $(ran) == "a b c d" || $(ran) == "b a c d" ]]
@@ -80,7 +80,7 @@ ran() { paste -sd' ' ran; }
   a=$(item a)
   b=$(item b --after "$a")
   c=$(item c --after "$b")
-  task-dispatch cancel --state "$STATE" "$a"
+  task-queue cancel --state "$STATE" "$a"
   run -1 --separate-stderr item a --after "$c"
   [[ $(cat submitted) == *'"code":"follow_cycle"'*"job $a follows itself: $a before $b before $c"* ]]
   is_state "$a" CANCELLED

@@ -31,7 +31,7 @@ setup() {
   amp-ack cursors list
   agent-registry list
   agent-registry capabilities
-  run -0 task-dispatch submit </dev/null
+  run -0 task-queue submit </dev/null
   # The reader of what new --print writes.
   run -0 task-dispatch </dev/null
   # What is given counts; and what a sandbox shows is not the repository.

@@ -299,9 +299,9 @@ END
   jq -c '.ownerAgentId = "worker-1" | .version = "1.0.1"' capability | agent-registry publish --state s >>distributed
   # The first, and made last: its deadline is after its start also on a busy machine.
   task slow slow "$mine | .payload.deadlineAt = (now + 4 | todate)" | cat - rest >in
-  ends 1 task-dispatch submit --state s --type worker <in >submitted
+  ends 1 task-queue submit --state s --type worker <in >submitted
   [ "$(jq -r 'select(.ok | not) | "\(.code) \(.line)"' submitted)" = 'deadline_passed 9' ]
-  run -0 --separate-stderr timeout 60 task-dispatch work --state s --config amp.json --contracts contracts --drain \
+  run -0 --separate-stderr timeout 60 task-queue work --state s --config amp.json --contracts contracts --drain \
     --grace 0 --retries 0 --pause 50ms --type worker=1 -x ./agent
   echo "$output" >out
   amp-validate out >/dev/null
@@ -334,7 +334,7 @@ evt_policy version_incompatible
 END
   [ "$(jq -r 'select(.payload.ackType == "processed") | .payload.refEventId' out | sort -u | wc -l)" -eq 8 ]
   # The jobs end as their tasks do.
-  task-dispatch queue --state s --all --json | jq -r '"\(.task) \(.state) \(.code // "-")"' | sort >jobs
+  task-queue list --state s --all --json | jq -r '"\(.task) \(.state) \(.code // "-")"' | sort >jobs
   diff jobs - <<'END' >&2
 tsk_any DONE -
 tsk_breaks FAILED execution_error

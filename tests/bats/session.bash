@@ -73,7 +73,7 @@ others() {
 
 # session_run [OPTION...]: carries out the TASKs on standard input; out.ndjson and err.txt.
 session_run() {
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop "$@" >out.ndjson 2>err.txt
+  aop-session run --state "$STATE" --config amp.json "$@" >out.ndjson 2>err.txt
 }
 
 # response TASK JQ...: members of its RESPONSE in out.ndjson. There must be exactly one.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# task-dispatch run --protocol aop: the executor of sessions.
+# aop-session run: the executor of sessions.
 # long
 
 setup() {
@@ -50,8 +50,6 @@ setup() {
   ends 1 session_run <in
   jq -se '(.[0] | .event == "VERSION_FALLBACK" and (.v1_prompt | startswith("# Task: T-")))
     and (.[1] | .message_type == "RESPONSE" and .error_details.error_code == "E_PERMISSION_DENIED")' out.ndjson
-  run -64 task-dispatch run --state "$STATE" --protocol amp -x true
-  [[ $output == *'"amp" has no sessions'* ]]
 }
 
 @test "what the command leaves is the end of the TASK" {
@@ -182,7 +180,7 @@ setup() {
 @test "a signal stops the work, which goes on in the next run; soft limits are warnings" {
   task good '.task.objective = ("x" * 40001)' >in
   task 'touch started; [ -e second ] || sleep 30' >>in
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out.ndjson 2>err.txt 3>&- &
+  aop-session run --state "$STATE" --config amp.json <in >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 10 test -e ws/started
   kill $pid
@@ -283,7 +281,7 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
       | .task.expected_outputs = [{type: "FILE", path: "kept.txt", description: "k", rollback_snapshot: {enabled: true}}]'; } >in
   echo old >ws/kept.txt
   mkfifo more
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop <>more >out.ndjson 2>err.txt 3>&- &
+  aop-session run --state "$STATE" --config amp.json <>more >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   cat in >more
   wait_until 10 grep -q 'T-3: waits for a person' err.txt
@@ -299,7 +297,7 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   [ "$(response T-1 .extensions.x_human_review.decision .extensions.x_human_review.note)" = '["approve","looks good"]' ]
   # With an open input the decision ends the wait.
   : >out.ndjson
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop <>more >out.ndjson 2>err.txt 3>&- &
+  aop-session run --state "$STATE" --config amp.json <>more >out.ndjson 2>err.txt 3>&- &
   pid=$!
   hitl-prompt answer --state "$STATE" "$(questions T-3)" reject >/dev/null
   wait_until 10 has_lines out.ndjson 1
@@ -308,7 +306,7 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   ended T-3 ABORTED ABORTED
   # Other TASKs may have changed its files since.
   [ "$(cat ws/kept.txt)" = new ]
-  task-dispatch session rollback --state "$STATE" --config amp.json S-1 T-3 >event
+  aop-session rollback --state "$STATE" --config amp.json S-1 T-3 >event
   [ "$(cat ws/kept.txt)" = old ]
   # What failed is not reviewed.
   task failed '.task.task_id = "T-9" | .guard_rails.extensions.x_human_review_required = true' | session_run
@@ -326,8 +324,8 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   # Agents of a pool sign for their type, and for no other agent.
   for name in Emma Bob; do
     task good ".session.session_id = \"S-2\" | .target.agent_name = \"$name\" | .task.task_id = \"$name\""
-  done | task-dispatch submit --state "$STATE" --type Emma >/dev/null
-  task-dispatch work --state "$STATE" --config amp.json --type Emma=1 --drain >out.ndjson 2>err.txt
+  done | task-queue submit --state "$STATE" --type Emma >/dev/null
+  task-queue work --state "$STATE" --config amp.json --type Emma=1 --drain >out.ndjson 2>err.txt
   [ "$(jq -r '[.msg.agent.name // "-", .agent.name // "-"] | join(" ")' out.ndjson | sort | paste -sd,)" = "- Bob,Emma -" ]
   grep Emma out.ndjson | amp-sign verify --state "$STATE" >verified
   grep -c '"task_id":"Emma"' verified
@@ -346,11 +344,11 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
     task crash "$(others CODEX part ALL_ERRORS) | .session.origin = \"\""
     task good '.guard_rails.extensions.x_human_review_required = true'
     task failed; } >in
-  task-dispatch submit --state "$STATE" <in >/dev/null
+  task-queue submit --state "$STATE" <in >/dev/null
   echo '{}' >none.json
-  ends 64 task-dispatch work --state "$STATE" --config none.json --type Emma=1 2>err.txt
+  ends 64 task-queue work --state "$STATE" --config none.json --type Emma=1 2>err.txt
   grep -q 'providers.NAME.command' err.txt
-  task-dispatch work --state "$STATE" --config amp.json --type Emma=1 --pause 200ms >out.ndjson 2>err.txt 3>&- &
+  task-queue work --state "$STATE" --config amp.json --type Emma=1 --pause 200ms >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 20 has_lines out.ndjson 3
   ended T-1 COMPLETED SUCCESS
@@ -360,12 +358,12 @@ questions() { hitl-prompt list --state "$STATE" --json | jq -r "select(.task == 
   wait_until 20 has_lines out.ndjson 4
   ended T-3 COMPLETED SUCCESS
   # Another job has no command.
-  jq -c 'select(.base == "dispatch") | .line' "$AMP_TOP/tests/fixture/protocols/amp.jsonl" | task-dispatch submit --state "$STATE" --type Emma >/dev/null
+  jq -c 'select(.base == "dispatch") | .line' "$AMP_TOP/tests/fixture/protocols/amp.jsonl" | task-queue submit --state "$STATE" --type Emma >/dev/null
   wait_until 20 has_lines out.ndjson 5
   [ "$(tail -n 1 out.ndjson | jq -r '[.type, .task_id, .code] | join(" ")')" = "nack T-2026-044 no_command" ]
   kill $pid
   ends 130 wait $pid
-  [ "$(task-dispatch queue --state "$STATE" --all --json | jq -r '"\(.task) \(.state) \(.code // "-")"' | sort | tr '\n' ,)" = \
+  [ "$(task-queue list --state "$STATE" --all --json | jq -r '"\(.task) \(.state) \(.code // "-")"' | sort | tr '\n' ,)" = \
     "T-1 DONE -,T-2 DONE -,T-2026-044 FAILED no_command,T-3 DONE -,T-4 FAILED E_FILE_NOT_FOUND," ]
   # Of the warnings about a TASK, only those of its size are about the limits.
   [ "$(jq -r 'select(.payload.check_type == "PAYLOAD_LIMIT") | "\(.task_id) \(.payload.result)"' "$WS"/_skills/*/v2/audit_trails/S-1.ndjson | sort | tr '\n' ,)" = \
@@ -411,7 +409,7 @@ while True: s.accept()[0].close()' 3>&-
   task good '.task.environment.workspace_root += "/sub"' >in
   session_run <in
   ended T-1 COMPLETED SUCCESS
-  task-dispatch activity -s "$STATE" --all --json >entries
+  agent-handoff activity -s "$STATE" --all --json >entries
   jq -es --arg ws "$WS" 'length > 0 and all(.task_id == "T-1" and .repo_id == $ws and .branch == "side" and .worktree_id == $ws + "/sub")' entries ||
     { cat entries; return 1; }
 }

@@ -82,7 +82,7 @@ one_each() {
   TASKS=0
   task 'cat kept.txt >>seen.txt; echo half >kept.txt; [ -e second ] || { touch started; sleep 30; }' \
     '.task.expected_outputs = [{type: "FILE", path: "kept.txt", description: "k", rollback_snapshot: {enabled: true}}]' >in
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out.ndjson 2>err.txt 3>&- &
+  aop-session run --state "$STATE" --config amp.json <in >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 10 test -e ws/started
   kill -9 $pid
@@ -121,21 +121,21 @@ killed() {
   # The TASK is one of those that abort their session: what waits for it is skipped.
   { task good '.execution_policy.on_failure = "ABORT_SESSION"'; task good; } >in
   rm -rf "$STATE"
-  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  task-queue submit -s "$STATE" -c amp.json <in >submitted
   mv "$STATE" submitted.state
-  cancel() { task-dispatch cancel -s "$STATE" -c amp.json S-1/T-5/1 2>err.txt; }
+  cancel() { task-queue cancel -s "$STATE" -c amp.json S-1/T-5/1 2>err.txt; }
   check() {
-    task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
+    task-queue work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
     [ "$(jq -r 'select(.message_type == "RESPONSE") | "\(.task_id) \(.task_status.state)"' out.ndjson | sort | paste -sd,)" = "T-5 ABORTED,T-6 SKIPPED" ] &&
       [ "$(amp-ack status -s "$STATE" --all --json | jq -r .state | sort -u)" = FAILED ] &&
-      [ "$(task-dispatch session list -s "$STATE" --json | jq -r .aborted_by)" = T-5 ]
+      [ "$(aop-session list -s "$STATE" --json | jq -r .aborted_by)" = T-5 ]
   }
   killed cancel
-  escalate() { task-dispatch session escalate -s "$STATE" -c amp.json S-1 T-5 CRITICAL >out.ndjson 2>err.txt; }
+  escalate() { aop-session escalate -s "$STATE" -c amp.json S-1 T-5 CRITICAL >out.ndjson 2>err.txt; }
   check() {
-    task-dispatch session report -s "$STATE" -c amp.json --interim S-1 >out.ndjson 2>err.txt
+    aop-session report -s "$STATE" -c amp.json --interim S-1 >out.ndjson 2>err.txt
     jq -e '.tasks[0].priority == "CRITICAL" and ([.events[] | .new_priority] == ["CRITICAL"])' out.ndjson >/dev/null &&
-      [ "$(task-dispatch queue -s "$STATE" --json | jq -r 'select(.task == "T-5").priority')" = -15 ]
+      [ "$(task-queue list -s "$STATE" --json | jq -r 'select(.task == "T-5").priority')" = -15 ]
   }
   killed escalate
 }

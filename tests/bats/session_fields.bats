@@ -132,7 +132,7 @@ END
   ends 0 run_tasks "$PWD/changes" <in >out
   [ "$(ended out T1)" = "COMPLETED SUCCESS -" ]
   [ "$(cat ws/file ws/more | paste -sd,)" = after,new ]
-  run -0 --separate-stderr task-dispatch session rollback --state state S T1
+  run -0 --separate-stderr aop-session rollback --state state S T1
   jq -e --arg here "$PWD/ws" '.event == "ROLLBACK_INITIATED" and .trigger == "USER" and (.artifacts_rolled_back | map(.status) ==
     ["SUCCESS", "SUCCESS"])' <<<"$output"
   amp-validate <<<"$output" | cmp - <(echo "$output")

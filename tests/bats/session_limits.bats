@@ -123,7 +123,7 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
 
 @test "budgets: what was used before kill -9 counts; and a pool has budgets of its own" {
   task "$SAY $(usage 600 0 0.1); if [ ! -e begun ]; then sleep 0.4; touch begun; sleep 20; fi; sleep 20" '.task.budgets = {max_tokens: 1000}' >in
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out.ndjson 2>err.txt 3>&- &
+  aop-session run --state "$STATE" --config amp.json <in >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 10 test -e ws/begun
   kill -9 $pid
@@ -135,15 +135,15 @@ usage() { echo "say '{\"type\":\"usage\",\"input_tokens\":$1,\"output_tokens\":$
   STATE=$PWD/state2
   { task "$SAY $(usage 400 101 0); sleep 0.2" '.phases = [{phase_id: "A", phase_order: 1, label: "l", objective: "o", checkpoints: [{checkpoint_id: "C", description: "d", validation: {command: "seq 200000", expects: "MATCH_FOUND"}}]}, {phase_id: "B", phase_order: 2, label: "l", objective: "o"}]'
     task good; } >in
-  task-dispatch submit --state "$STATE" <in >/dev/null
-  task-dispatch work --state "$STATE" --config amp.json --type Emma=1 --pause 200ms -x "$PWD/agent" >out.ndjson 2>err.txt 3>&- &
+  task-queue submit --state "$STATE" <in >/dev/null
+  task-queue work --state "$STATE" --config amp.json --type Emma=1 --pause 200ms -x "$PWD/agent" >out.ndjson 2>err.txt 3>&- &
   pid=$!
   wait_until 20 grep -q 'the budget of the day today is spent' err.txt
   ended T-2 COMPLETED SUCCESS
   [ "$(response T-2 '(.checkpoint_results | map(.status))')" = '[["PASS"]]' ]
   kill $pid
   ends 130 wait $pid
-  [ "$(task-dispatch queue --state "$STATE" --all --json | jq -r '"\(.task) \(.state)"' | sort | paste -sd,)" = "T-2 DONE,T-3 QUEUED" ]
+  [ "$(task-queue list --state "$STATE" --all --json | jq -r '"\(.task) \(.state)"' | sort | paste -sd,)" = "T-2 DONE,T-3 QUEUED" ]
 }
 
 @test "errors that the agent reports: those of the RESPONSE, and critical ones end the run" {
@@ -215,9 +215,9 @@ asked() { hitl-prompt list --state "$STATE" --json | jq -r 'select(.about.task =
   [ "$(jq -c '[.task.task_id, .task.parent_task_id, .session.session_id, .session.orchestrator, .aop_version]' children)" = '["K-1","T-1","S-1","Cyclops","2.0.2-C"]' ]
   amp-validate -q --protocol aop children >/dev/null
   # The child delegates in its turn, in a pool; the next level is too deep.
-  task-dispatch submit --state "$STATE" <children >/dev/null
+  task-queue submit --state "$STATE" <children >/dev/null
   : >out.ndjson # before the pool does so
-  task-dispatch work --state "$STATE" --config amp.json --type Bob=1 -x "$PWD/agent" >out.ndjson 2>err.txt 3>&- &
+  task-queue work --state "$STATE" --config amp.json --type Bob=1 -x "$PWD/agent" >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 20 has_lines out.ndjson 2
   kill $pid

@@ -162,7 +162,7 @@ result() { jq -r --arg t "$1" --arg c "$2" 'select(.message_type == "RESPONSE" a
   printf '#!/bin/bash\n[ -e checked ] || { touch checked; sleep 97.6; }\n' >ws/slow
   chmod +x ws/slow
   task 'echo $AMP_PHASE >>phases.txt; sleep 0' "$(phases "$(point A ./slow EXIT_CODE_0)")" >in
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out.ndjson 2>err.txt 3>&- &
+  aop-session run --state "$STATE" --config amp.json <in >out.ndjson 2>err.txt 3>&- &
   local pid=$!
   wait_until 10 test -e ws/checked
   kill -TERM $pid

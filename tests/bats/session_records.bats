@@ -11,7 +11,7 @@ setup() {
 }
 
 verb() {
-  task-dispatch session "$@" -s "$STATE" -c amp.json
+  aop-session "$@" -s "$STATE" -c amp.json
 }
 
 # codes: TASK STATE CODE of each RESPONSE in out.ndjson, in the order of the tasks.
@@ -76,7 +76,7 @@ is_running() {
 
 @test "a report before the end needs --interim, says so, and records nothing" {
   task slow >in
-  task-dispatch run --state "$STATE" --config amp.json --protocol aop --grace 100ms <in >out.ndjson 2>err.txt 3>&- &
+  aop-session run --state "$STATE" --config amp.json --grace 100ms <in >out.ndjson 2>err.txt 3>&- &
   run=$!
   wait_until 15 is_running
   ends 1 verb report S-1
@@ -241,21 +241,21 @@ is_running() {
     task good '.session.session_id = "S-q" | .target.agent_name = "c"'
     task good '.session.session_id = "S-q" | .target.agent_name = "c"'
     task good '.session.session_id = "S-other" | .target.agent_name = "c"'; } >in
-  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
-  ends 0 task-dispatch work -s "$STATE" -c amp.json --type b=1 --drain -x true >out.ndjson 2>err.txt
+  task-queue submit -s "$STATE" -c amp.json <in >submitted
+  ends 0 task-queue work -s "$STATE" -c amp.json --type b=1 --drain -x true >out.ndjson 2>err.txt
   [ "$(codes)" = "T-6 FAILED E_FILE_NOT_FOUND,T-7 SKIPPED E_DEPENDENCY_FAILED,T-8 SKIPPED E_DEPENDENCY_FAILED" ]
-  [ "$(task-dispatch queue -s "$STATE" --json | jq -r '[.task, .state, .code // "-"] | join(" ")' | sort | paste -sd,)" = \
+  [ "$(task-queue list -s "$STATE" --json | jq -r '[.task, .state, .code // "-"] | join(" ")' | sort | paste -sd,)" = \
     "T-6 FAILED E_FILE_NOT_FOUND,T-7 CANCELLED E_DEPENDENCY_FAILED,T-8 CANCELLED E_DEPENDENCY_FAILED,T-9 QUEUED -" ]
 }
 
 @test "a TASK whose job is cancelled is ABORTED with one RESPONSE, and the next of its CHAIN is skipped" {
   chain='.session.workflow_pattern = "CHAIN" | .execution_policy.max_retries = 2'
   { task good "$chain"; task good "$chain"; } >in
-  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
-  task-dispatch cancel -s "$STATE" -c amp.json S-1/T-1/1 --reason "not needed"
-  task-dispatch cancel -s "$STATE" -c amp.json S-1/T-1/1
+  task-queue submit -s "$STATE" -c amp.json <in >submitted
+  task-queue cancel -s "$STATE" -c amp.json S-1/T-1/1 --reason "not needed"
+  task-queue cancel -s "$STATE" -c amp.json S-1/T-1/1
   verb show S-1 --json | jq -e '[.list[].state] == ["ABORTED", "PENDING"]'
-  task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
+  task-queue work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
   [ "$(codes)" = "T-1 ABORTED E_UNKNOWN,T-2 SKIPPED E_DEPENDENCY_FAILED" ]
   response T-1 '(.task_status.message | endswith(" cancelled its job: not needed"))' '(.task_status.final_signal == "ABORTED")' | jq -e all
   amp-validate out.ndjson | cmp - out.ndjson
@@ -267,10 +267,10 @@ is_running() {
   [ "$(amp-ack status -s "$STATE" --all --json | jq -r '"\(.msg_id) \(.state)"' | sort | head -n 1)" = "S-1/T-1/1 FAILED" ]
   # While its agent works, which then stops at a safe point.
   task "while sleep 0.05; do echo '{\"type\":\"safe\"}' >\$AMP_CONTROL; done" '.session.session_id = "S-2"' |
-    task-dispatch submit -s "$STATE" -c amp.json >submitted
-  task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --safe-point 300ms --drain -x true >out.ndjson 2>err.txt 3>&- &
+    task-queue submit -s "$STATE" -c amp.json >submitted
+  task-queue work -s "$STATE" -c amp.json --type Emma=1 --safe-point 300ms --drain -x true >out.ndjson 2>err.txt 3>&- &
   wait_until 15 eval '[ "$(verb list --json | jq -s "map(.states.IN_PROGRESS) | add")" = 1 ]'
-  task-dispatch cancel -s "$STATE" -c amp.json S-2/T-3/1
+  task-queue cancel -s "$STATE" -c amp.json S-2/T-3/1
   wait
   verb show S-2 --json | jq -e '.list[0] | .state == "ABORTED" and (.runs | length) == 1'
   ended T-3 ABORTED ABORTED E_UNKNOWN
@@ -279,23 +279,23 @@ is_running() {
   # A pool that works says so at once. What fails by ABORT_SESSION takes the others with it.
   { task good '.session.session_id = "S-3" | .execution_policy.on_failure = "ABORT_SESSION" | .target.agent_name = "b"'
     task good '.session.session_id = "S-3" | .target.agent_name = "b"'; } >in
-  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  task-queue submit -s "$STATE" -c amp.json <in >submitted
   jq '.queue.losses = 1' amp.json >with && mv with amp.json
-  task-dispatch work -s "$STATE" -c amp.json --type Emma=1 -x true >out.ndjson 2>err.txt 3>&- &
+  task-queue work -s "$STATE" -c amp.json --type Emma=1 -x true >out.ndjson 2>err.txt 3>&- &
   pool=$!
   task slow >in
-  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
+  task-queue submit -s "$STATE" -c amp.json <in >submitted
   wait_until 15 eval '[ "$(verb list --json | jq -s "map(.states.IN_PROGRESS) | add")" = 1 ]'
   task good >in
-  task-dispatch submit -s "$STATE" -c amp.json <in >submitted
-  task-dispatch cancel -s "$STATE" -c amp.json S-1/T-7/1 S-3/T-4/1
+  task-queue submit -s "$STATE" -c amp.json <in >submitted
+  task-queue cancel -s "$STATE" -c amp.json S-1/T-7/1 S-3/T-4/1
   wait_until 15 grep -q T-7 out.ndjson
   [ "$(codes)" = "T-7 ABORTED E_UNKNOWN" ]
   verb show S-3 --json | jq -e '[.list[].state] == ["ABORTED", "SKIPPED"] and .aborted_by == "T-4"'
   # Its worker is killed as often as is allowed: the TASK has failed, and its session can be reported.
   kill -9 "$pool"
   ends 137 wait "$pool"
-  task-dispatch work -s "$STATE" -c amp.json --type b=1 --type Emma=1 --drain -x true >out.ndjson 2>err.txt
+  task-queue work -s "$STATE" -c amp.json --type b=1 --type Emma=1 --drain -x true >out.ndjson 2>err.txt
   [ "$(codes)" = "T-4 ABORTED E_UNKNOWN,T-5 SKIPPED E_DEPENDENCY_FAILED,T-6 FAILED E_PROCESS_CRASH" ]
 }
 
@@ -306,19 +306,19 @@ raise() {
 
 @test "a person, and messages that count, change the priority of a TASK: its job and the order of run follow" {
   { task good; task good; task good '.task.priority = "HIGH"'; } >in
-  { cat in; raise T-1 LOW; raise T-9 HIGH; } | ends 1 task-dispatch submit -s "$STATE" -c amp.json >submitted
+  { cat in; raise T-1 LOW; raise T-9 HIGH; } | ends 1 task-queue submit -s "$STATE" -c amp.json >submitted
   jq -se '[.[] | .ok] == [true, true, true, true, false] and .[3].priority == 10 and .[4].code == "unknown_ref"' submitted
   verb escalate S-1 T-2 CRITICAL --reason "it is late" >event
   amp-validate event | cmp - event
   jq -e '.event == "PRIORITY_ESCALATION" and .old_priority == "NORMAL" and .new_priority == "CRITICAL" and .reason == "it is late"' event
-  [ "$(task-dispatch queue -s "$STATE" --json | jq -r '"\(.task) \(.priority)"' | paste -sd,)" = "T-2 -15,T-3 -5,T-1 10" ]
+  [ "$(task-queue list -s "$STATE" --json | jq -r '"\(.task) \(.priority)"' | paste -sd,)" = "T-2 -15,T-3 -5,T-1 10" ]
   verb escalate S-1 T-2 CRITICAL >same
   [ ! -s same ]
   ends 1 verb escalate S-1 T-2 URGENT
   ends 1 verb escalate S-1 T-9 HIGH
   ends 1 verb escalate S-9 T-1 HIGH
   AMP_AGENT=executor AMP_TASK=T-1 ends 77 verb escalate S-1 T-1 CRITICAL
-  task-dispatch work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
+  task-queue work -s "$STATE" -c amp.json --type Emma=1 --drain -x true >out.ndjson 2>err.txt
   [ "$(jq -r 'select(.message_type == "RESPONSE").task_id' out.ndjson | paste -sd' ')" = "T-2 T-3 T-1" ]
   verb report S-1 | jq -e '[.events[] | [.task_id, .new_priority]] == [["T-1", "LOW"], ["T-2", "CRITICAL"]]
     and [.tasks[].priority] == ["LOW", "CRITICAL", "HIGH"]'
@@ -329,7 +329,7 @@ raise() {
   [ "$(jq -r 'select(.message_type == "RESPONSE").task_id' out.ndjson | paste -sd' ')" = "T-6 T-5 T-4" ]
   [ "$(grep -c PRIORITY_ESCALATION out.ndjson)" = 2 ]
   # From an input that is not trusted it is refused.
-  task good | task-dispatch submit -s "$STATE" -c amp.json >submitted
+  task good | task-queue submit -s "$STATE" -c amp.json >submitted
   mkfifo fifo
   raise T-7 HIGH >fifo &
   ends 1 session_run --identity local --in fifo

@@ -68,7 +68,7 @@ SPOIL='rm -rf src/in d; echo x >src/a; ln -sf /etc src/l; mkdir -p new/deep; ech
   [ -z "$(events)" ]
   [ "$(artifacts T-3)" = "C:/work/d UPDATED,C:/work/other CREATED,new/deep/f CREATED,src UPDATED" ]
   # A person does it, once it has ended.
-  run -0 --separate-stderr task-dispatch session rollback -s "$STATE" S-1 T-3
+  run -0 --separate-stderr aop-session rollback -s "$STATE" S-1 T-3
   [ "$(events /dev/stdin <<<"$output")" = '["USER","src SUCCESS,C:/work/d SUCCESS,new/deep/f SUCCESS"]' ]
   [[ $stderr == *"digest "* ]]
   diff before <(tree | grep -v ' ./other$')
@@ -82,7 +82,7 @@ SPOIL='rm -rf src/in d; echo x >src/a; ln -sf /etc src/l; mkdir -p new/deep; ech
   [ "$(events)" = '["FALLBACK","src SUCCESS,d SUCCESS"]' ]
   [ -e "$WS/src/done" ]
   # Before both of them.
-  task-dispatch session rollback -s "$STATE" S-1 T-1 >out.ndjson
+  aop-session rollback -s "$STATE" S-1 T-1 >out.ndjson
   [ ! -e "$WS/src/done" ] && [ "$(events)" = '["USER","src SUCCESS,d SUCCESS"]' ]
 }
 
@@ -95,14 +95,14 @@ SPOIL='rm -rf src/in d; echo x >src/a; ln -sf /etc src/l; mkdir -p new/deep; ech
   session_run <in
   for id in T-1 T-2 T-3; do ended $id FAILED FAILURE E_PERMISSION_DENIED; done
   ended T-4 COMPLETED SUCCESS
-  refused() { local want=$1 code=$2; shift 2; run -"$want" --separate-stderr task-dispatch session rollback -s "$STATE" "$@"; [[ $stderr == *"$code"* ]] || { echo "$stderr"; return 1; }; }
+  refused() { local want=$1 code=$2; shift 2; run -"$want" --separate-stderr aop-session rollback -s "$STATE" "$@"; [[ $stderr == *"$code"* ]] || { echo "$stderr"; return 1; }; }
   refused 1 "has no TASK T-9" S-1 T-9
   refused 1 "has no TASK T-1" S-9 T-1
   refused 1 "has no snapshot" S-1 T-4
   refused 64 "expected SESSION TASK" S-1
   refused 64 attempt --attempt 0 S-1 T-1
   AMP_AGENT=Emma refused 77 Emma S-1 T-4
-  run -69 task-dispatch session rollback -s "$PWD/nothing" S-1 T-1
+  run -69 aop-session rollback -s "$PWD/nothing" S-1 T-1
   task 'echo x >d; exit 1' "$(shots "$(shot d COPY)")" >in
   session_run <in
   refused 1 "no snapshot of this attempt" --attempt 7 S-1 T-5
@@ -145,13 +145,13 @@ repo_make() {
   # git can take a file from it, too.
   rm "$WS/tracked"
   git -C "$WS" restore --source="$ref" -- tracked
-  task-dispatch session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt || { cat err.txt; false; }
+  aop-session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt || { cat err.txt; false; }
   diff before <(tree)
   # What is committed since then stays.
   (cd "$WS" && git checkout -qb other && git add -A && git commit -qm later && echo x >tracked)
   local head
   head=$(git -C "$WS" rev-parse HEAD)
-  task-dispatch session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt || { cat err.txt; false; }
+  aop-session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt || { cat err.txt; false; }
   [ "$(git -C "$WS" rev-parse HEAD)" = "$head" ] && [ "$(git -C "$WS" branch --show-current)" = other ]
   diff <(grep -v '^[0-9a-f]\{40\}\|^ref:\|^[0-9]\{6\} ' before) <(tree | grep -v '^[0-9a-f]\{40\}\|^ref:\|^[0-9]\{6\} ')
 }
@@ -168,7 +168,7 @@ repo_make() {
   cp -a "$WS" spoiled
   tree | grep -v '^d' >after
   local at=$WS/.amp-rollback rounds=0 n
-  back() { env AMP_FAULT_ROOT="$1" AMP_FAULT="$2" LD_PRELOAD="$fault" task-dispatch session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt; }
+  back() { env AMP_FAULT_ROOT="$1" AMP_FAULT="$2" LD_PRELOAD="$fault" aop-session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt; }
   for f in write:1:ENOSPC write:2:SHORT mkdir:1:ENOSPC rename:1:EXDEV rename:2:ENOSPC rename:3:EIO; do
     local rc=0
     back "$WS" $f || rc=$?
@@ -183,7 +183,7 @@ repo_make() {
       diff after <(tree | grep -v '^d') || { echo "$f"; false; }
     fi
   done
-  task-dispatch session rollback -s "$STATE" S-1 T-1 >out.ndjson
+  aop-session rollback -s "$STATE" S-1 T-1 >out.ndjson
   diff before <(tree)
   # Every step is killed once, or some of them.
   local step=$((48 / ${AMP_ROLLBACK_ROUNDS:-4}))
@@ -194,7 +194,7 @@ repo_make() {
     rounds=$((rounds + 1))
     # A second kill, during the completion.
     [ $((rounds % 2)) = 0 ] || back "$WS" step:$((n / 2 + 1)):KILL || [ $? -eq 137 ]
-    task-dispatch session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt || { echo "step $n"; cat err.txt; false; }
+    aop-session rollback -s "$STATE" S-1 T-1 >out.ndjson 2>err.txt || { echo "step $n"; cat err.txt; false; }
     diff before <(tree) || { echo "step $n"; false; }
     [ -z "$(compgen -G "$at*")" ]
   done
@@ -213,7 +213,7 @@ repo_make() {
     task "$SPOIL exit 1" "$(shots "$(shot src COPY .snap/src)" "$(shot d DIFF)" "$(shot new/deep/f COPY)")" >in
     # The snapshot's own files, and those of the workspace.
     env AMP_FAULT_ROOT="$PWD" AMP_FAULT_MATCH=$( ((k % 2)) && echo snapshots || echo /ws/) AMP_FAULT=step:$n:KILL LD_PRELOAD="$fault" \
-      task-dispatch run --state "$STATE" --config amp.json --protocol aop <in >out1.ndjson 2>err1.txt || [ $? -eq 137 ]
+      aop-session run --state "$STATE" --config amp.json <in >out1.ndjson 2>err1.txt || [ $? -eq 137 ]
     session_run <in
     cat out1.ndjson >>out.ndjson
     jq -e --arg t T-$TASKS 'select(.message_type == "RESPONSE" and .task_id == $t) | .task_status.state == "FAILED"' out.ndjson >/dev/null || { echo "round $k: no RESPONSE"; cat err1.txt err.txt; false; }
@@ -231,7 +231,7 @@ repo_make() {
   mkdir "$WS/mnt"
   export WS STATE
   unshare -rm bash -c 'mount -t tmpfs none "$WS/mnt" && mkdir -p "$WS/mnt/t/u" && echo f >"$WS/mnt/f" && echo t >"$WS/mnt/t/u/v" &&
-    task-dispatch run --state "$STATE" --config amp.json --protocol aop --unconfined <in >out.ndjson 2>err.txt; ls -A "$WS/mnt" >left; cat "$WS/mnt/f" "$WS/mnt/t/u/v" "$WS/mnt/.d" >mounted'
+    aop-session run --state "$STATE" --config amp.json --unconfined <in >out.ndjson 2>err.txt; ls -A "$WS/mnt" >left; cat "$WS/mnt/f" "$WS/mnt/t/u/v" "$WS/mnt/.d" >mounted'
   ended T-1 FAILED FAILURE E_PROCESS_CRASH
   [ "$(events)" = '["TASK_FAILED","mnt/t SUCCESS,mnt/f SUCCESS,d SUCCESS"]' ] || { cat err.txt; false; }
   [ "$(cat mounted "$WS/d" | paste -sd,)" = f,t,d,d ]

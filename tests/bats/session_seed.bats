@@ -17,7 +17,7 @@ setup() {
   jq -n --arg dir "$PWD/project" '{aop: {workspaces: {"C:/ai/my-project": $dir, "C:/workspace/project-x": $dir}}}' >amp.json
 }
 
-run_seed() { task-dispatch run --protocol aop -q -c amp.json "$@"; }
+run_seed() { aop-session run -q -c amp.json "$@"; }
 
 @test "the minimal envelope is carried out in the directory that its C:/ path is mapped to" {
   echo '# Readme' >project/README.md

@@ -12,8 +12,8 @@ setup_file() {
   need_tool task-dispatch
   cd "$BATS_FILE_TMPDIR" || return
   "$AMP_TOP/tests/session/make.sh" "${SESSION_TASKS:-20}" "$PWD" >tasks
-  ends 1 task-dispatch run --protocol aop -s state -c amp.json <tasks >lines 2>errors
-  task-dispatch session report TRIAL -s state >report
+  ends 1 aop-session run -s state -c amp.json <tasks >lines 2>errors
+  aop-session report TRIAL -s state >report
   cp "ws/$STORAGE/TRIAL.ndjson" trail
 }
 
@@ -37,16 +37,16 @@ setup() {
   cd killed_run || return
   "$AMP_TOP/tests/session/make.sh" 20 "$PWD" >tasks
   # One process carries out a part, and is killed in the middle.
-  task-dispatch run --protocol aop -s state -c amp.json <tasks >killed 2>errors 3>&- &
+  aop-session run -s state -c amp.json <tasks >killed 2>errors 3>&- &
   run=$!
   wait_until 15 has_lines killed 6
   kill -9 $run
   # On a busy machine it may be over before: 1, as some TASKs are refused.
   wait $run || [[ $? == @(1|137) ]]
-  ends 1 task-dispatch run --protocol aop -s state -c amp.json <tasks >rest 2>>errors
+  ends 1 aop-session run -s state -c amp.json <tasks >rest 2>>errors
   # A line that was written and not yet recorded as written is written again. Of a long line the kill may leave the beginning.
   { head -n "$(wc -l <killed)" killed && cat rest; } | awk '!seen[$0]++' >lines
-  task-dispatch session report TRIAL -s state >report
+  aop-session report TRIAL -s state >report
   "$AMP_TOP/tests/session/check.sh" tasks lines "ws/$STORAGE/TRIAL.ndjson" report "$STORAGE"
 }
 
@@ -54,9 +54,9 @@ setup() {
   mkdir pool
   cd pool || return
   "$AMP_TOP/tests/session/make.sh" 20 "$PWD" >tasks
-  task-dispatch submit -s state -c amp.json <tasks >submitted
-  task-dispatch work -s state -c amp.json --type Emma=1 --type Bob=2 --type Ann=1 --drain -x true >lines 2>errors
-  task-dispatch session report TRIAL -s state >report
+  task-queue submit -s state -c amp.json <tasks >submitted
+  task-queue work -s state -c amp.json --type Emma=1 --type Bob=2 --type Ann=1 --drain -x true >lines 2>errors
+  aop-session report TRIAL -s state >report
   "$AMP_TOP/tests/session/check.sh" tasks lines "ws/$STORAGE/TRIAL.ndjson" report "$STORAGE"
 }
 

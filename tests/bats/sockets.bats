@@ -89,10 +89,10 @@ setup() {
   printf '# Title\nBranch: fix/x\n\nText.\n\n## Acceptance criteria\n- done\n' >input
   alike 0 task-dispatch new -s STATE --repo "$PWD/work" -
   [ -s socket.out ]
-  alike 0 task-dispatch aof new --data-dir STATE --title t --agent ann -
+  alike 0 aof-board new --data-dir STATE --title t --agent ann -
   alike 65 task-dispatch verify -C work --bundle - --allowed-signers /dev/null HEAD
   alike 69 amp-ack reply -s STATE --as executor m-1 --text -
   alike 65 agent-registry register -s STATE --tool - ann
   alike 65 hitl-prompt answer -s STATE --file -
-  alike 0 task-dispatch handoff request -s STATE --as bob --to ann --reason r --task T-2026-001 --context -
+  alike 0 agent-handoff request -s STATE --as bob --to ann --reason r --task T-2026-001 --context -
 }

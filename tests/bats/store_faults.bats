@@ -155,7 +155,7 @@ for kept in '' kept; do
     [ -z "$kept" ] || amp-ack track --state disk/state <message >/dev/null || exit 9
     cat /dev/zero >disk/filler 2>/dev/null
     truncate -s -${room}K disk/filler || exit 9
-    amp-ack status --state disk/state >out 2>err && task-dispatch status --state disk/state 2>>err &&
+    amp-ack status --state disk/state >out 2>err && task-queue status --state disk/state 2>>err &&
       task-dispatch list --state disk/state 2>>err
     echo "${kept:-new} look $?"
     amp-ack doctor --state disk/state --min-free 1M --skip peers --skip hooks >out 2>err

@@ -120,17 +120,20 @@ format - amp-ack log: depends on the terminal
 format - amp-top: without it there is a screen
 from start amp-route replay: a position; elsewhere it is a role
 from system amp-ack: the role that sends escalations
-name pool task-dispatch work: of a pool; elsewhere of an agent
-priority - task-dispatch submit: without it the message's
-priority - task-dispatch queue rank: it must be given
+name pool task-queue work: of a pool; elsewhere of an agent
+priority - task-queue submit: without it the message's
+priority - task-queue rank: it must be given
 jobs 1 amp-validate: threads; a stream of messages needs one
 jobs 4 amp-route: processes, which mostly wait
 repo . task-dispatch export: the current directory, as without
 repo . task-dispatch verify: the current directory, as without
 repo . worktree-bind: the current directory, as without
 deadline 540000ms hitl-prompt: a coding agent waits ten minutes for its hook
-timeout 3600000ms task-dispatch: an agent's attempt; hitl-prompt waits for a person
-timeout 60000ms task-dispatch handoff request: how long a candidate may take
+timeout 3600000ms aof-board poll: an agent's attempt; hitl-prompt waits for a person
+timeout 3600000ms aop-session run: the same
+timeout 3600000ms task-dispatch: the same
+timeout 3600000ms task-queue work: the same
+timeout 60000ms agent-handoff request: how long a candidate may take
 to end amp-route replay: a position; elsewhere it is an agent
 timeout 5000ms agent-registry: an answer of an agent
 timeout 10000ms hitl-prompt receive: one request; the filter waits for a person
@@ -414,14 +417,14 @@ EOS
 @test "the help of task-dispatch fits on a screen; --help all and help all have every verb" {
   run -0 --separate-stderr task-dispatch --help
   [ "$(wc -l <<<"$output")" -le 50 ]
-  [[ $output == *$'\n  loop [TASK.md…] '*$'\nTasks:\n'*$'\nThe loop\'s filters:\n'*$'\nMore: Agents, The queue, Sessions, '*"--state DIR"* ]]
-  run -1 grep preempt <<<"$output"
+  [[ $output == *$'\n  loop [TASK.md…] '*$'\nTasks:\n'*$'\nThe loop\'s filters:\n'*$'\nMore: Approvals\n'*"--state DIR"* ]]
+  run -1 grep export <<<"$output"
   run -0 --separate-stderr task-dispatch help
-  [[ $output == *"More: Agents"* ]]
+  [[ $output == *"More: Approvals"* ]]
   for all in "--help all" "-h all" "help all"; do
     # shellcheck disable=SC2086
     run -0 --separate-stderr task-dispatch $all
-    [[ $output == *"preempt JOB"*"Exit status"* ]]
+    [[ $output == *"export COMMIT|TASK"*"Exit status"* ]]
   done
   run -64 task-dispatch all
 }
@@ -460,7 +463,7 @@ amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
 amp-validate --extra|unknown option --extra (did you mean '--extract'?)
 task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
 task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
-task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, diff, log, open, edit, retry, cancel, land, coordinate, run, review, activity, handoff, submit, status, queue, override, preempt, work, shutdown, session, aof, verify, export
+task-dispatch frob|unknown verb 'frob': the verbs are init, loop, new, list, show, diff, log, open, edit, retry, cancel, land, coordinate, run, review, verify, export
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override, run
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)
@@ -516,7 +519,8 @@ may_link() {
   amp-validate) echo libpcre2-8 ;;
   amp-top) echo libpcre2-8 libsqlite3 libjansson libsodium libncursesw libtinfo ;;
   branch-guard) echo libpcre2-8 ;;
-  agent-registry | amp-route | amp-ack | amp-mcp | amp-sign | task-dispatch | hitl-prompt | worktree-bind)
+  agent-registry | amp-route | amp-ack | amp-mcp | amp-sign | task-dispatch | task-queue | agent-handoff | aop-session | aof-board | \
+    hitl-prompt | worktree-bind)
     echo libpcre2-8 libsqlite3 libjansson libsodium
     ;;
   git-worker) echo libgit2 libz libpcre2-8 libjansson libsodium ;;

@@ -209,7 +209,7 @@ codes() { sed -n 's/.*"ack_for_message_id":"[^"]*\(....\)","ack_stage":"\([A-Z]*
   work="{\"task_id\":\"t-1\",\"scope\":\"res-1\",\"params\":{\"note\":\"$(head -c 3000 /dev/zero | tr '\0' x)\"}}"
   sed "s/\"content_length\":.*/\"content_length\":${#work},\"payload\":$work}/" d/small.1 >work
   amp-route --chunk 1000 --takes file:way=chunks -r '* => file:way' <work
-  tac way | task-dispatch submit --state s --type builder >answers
+  tac way | task-queue submit --state s --type builder >answers
   [ "$(jq -c '[.ok, .message_id[-4:], .position]' answers)" = '[true,"0041",1]' ]
   # The log has the line as it was sent.
   grep -qF -f work s/log/000001.ndjson

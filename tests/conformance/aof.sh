@@ -49,9 +49,9 @@ aof_files_case() {
   local task got
   task=$(aof_files)
   case $(jq -r '.input | if type == "string" then . else "message" end' <<<"$case") in
-  message) jq -c .input <<<"$case" | task-dispatch aof --data-dir "$dir/data" >"$dir/out" 2>"$dir/err" ;;
-  session_end) task-dispatch aof end --data-dir "$dir/data" "$task" >"$dir/out" 2>"$dir/err" ;;
-  poll | scheduler_poll | scheduler.poll) task-dispatch aof poll --data-dir "$dir/data" >"$dir/out" 2>"$dir/err" ;;
+  message) jq -c .input <<<"$case" | aof-board --data-dir "$dir/data" >"$dir/out" 2>"$dir/err" ;;
+  session_end) aof-board end --data-dir "$dir/data" "$task" >"$dir/out" 2>"$dir/err" ;;
+  poll | scheduler_poll | scheduler.poll) aof-board poll --data-dir "$dir/data" >"$dir/out" 2>"$dir/err" ;;
   *)
     later "has an input of another form"
     return

@@ -230,7 +230,7 @@ sw4rm_submissions() {
       message_type: \"DATA\", content_type: \"application/json\", content_length: (tojson | utf8bytelength), payload: .}" \
     <<<"$case" >"$dir/in"
   sent=$((sent + 1000))
-  task-dispatch submit --state "$dir/queue" --config "$dir/amp.json" --type agent "$@" <"$dir/in" >"$dir/answers" 2>>"$dir/err"
+  task-queue submit --state "$dir/queue" --config "$dir/amp.json" --type agent "$@" <"$dir/in" >"$dir/answers" 2>>"$dir/err"
 }
 
 # Tasks for a type whose limit is given, with those that are at work: refused with --no-queue, else queued.
@@ -282,7 +282,7 @@ sw4rm_successors() {
 # A handoff in a given state, and what the target, the origin or time does: accept, reject, complete, expire, pending.
 sw4rm_handoff() {
   local state word by=bob code='' at=2026-02-25T16:00:00Z
-  local -a handoff=(task-dispatch -q handoff)
+  local -a handoff=(agent-handoff -q)
   step() {
     "${handoff[@]}" "$@" --state "$dir/delivery" >>"$dir/out" 2>"$dir/err" || code=$(sed -n 's/^task-dispatch: error: \([a-z_]*\): .*/\1/p' "$dir/err")
   }
@@ -333,7 +333,7 @@ sw4rm_order() {
   local n=0 line
   while read -r line; do
     n=$((n + 1))
-    task-dispatch submit --type any --state "$dir/delivery" <<<"$line" >>"$dir/out" 2>>"$dir/err" || {
+    task-queue submit --type any --state "$dir/delivery" <<<"$line" >>"$dir/out" 2>>"$dir/err" || {
       [[ $(want verdict) == reject* ]] && pass || fail "submission $n: $(cat "$dir/err")"
       return
     }
@@ -345,11 +345,11 @@ sw4rm_order() {
         message_type: "CONTROL", content_type: "application/json", content_length: ($p | tojson | utf8bytelength), payload: $p}' <<<"$case")
   if [[ $(want verdict) == reject* ]]; then
     fail "was taken: $(cat "$dir/out")"
-  elif [ "$(task-dispatch queue --json --state "$dir/delivery" | jq -r '[.position, .task] | @tsv' | sort -n | cut -f2 | paste -sd' ')" = \
+  elif [ "$(task-queue list --json --state "$dir/delivery" | jq -r '[.position, .task] | @tsv' | sort -n | cut -f2 | paste -sd' ')" = \
     "$(jq -r '.expect.order | map(tostring) | join(" ")' <<<"$case")" ]; then
     pass
   else
-    fail "the order is $(task-dispatch queue --json --state "$dir/delivery" | jq -c '[.position, .task]' | paste -sd' ')"
+    fail "the order is $(task-queue list --json --state "$dir/delivery" | jq -c '[.position, .task]' | paste -sd' ')"
   fi
 }
 

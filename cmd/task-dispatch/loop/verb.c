@@ -193,17 +193,17 @@ static const struct amp_opt task_loop_opts[] = {
 static int state_choose(struct amp_error *err)
 {
     static char dir[PATH_MAX], real[PATH_MAX];
-    if (!task_state || !*task_state) {
+    if (!amp_tool_state || !*amp_tool_state) {
         enum amp_repository_state found = amp_cli_repository(dir, sizeof dir);
         if (found != AMP_REPOSITORY_WITHOUT && found != AMP_REPOSITORY_FOUND)
             amp_die_no_state();
-        task_state = dir;
+        amp_tool_state = dir;
     }
-    if (amp_mkdirs(task_state, 0700, err) < 0)
+    if (amp_mkdirs(amp_tool_state, 0700, err) < 0)
         return -1;
-    if (!realpath(task_state, real))
-        return amp_fail_errno(err, AMP_IOERR, "%s", task_state);
-    task_state = real;
+    if (!realpath(amp_tool_state, real))
+        return amp_fail_errno(err, AMP_IOERR, "%s", amp_tool_state);
+    amp_tool_state = real;
     return 0;
 }
 
@@ -221,18 +221,18 @@ static int path_resolve(const char **path, struct amp_error *err)
 
 static int settings_complete(struct amp_error *err)
 {
-    settings.allowed_signers = task_identity.allowed_signers;
+    settings.allowed_signers = amp_tool_identity.allowed_signers;
     if (path_resolve(&settings.executor_policy, err) < 0 ||
         path_resolve(&settings.reviewer_policy, err) < 0 ||
         path_resolve(&settings.walls.policy, err) < 0 || path_resolve(&settings.answer, err) < 0 ||
-        path_resolve(&settings.allowed_signers, err) < 0 || path_resolve(&task_config, err) < 0)
+        path_resolve(&settings.allowed_signers, err) < 0 || path_resolve(&amp_tool_config, err) < 0)
         return -1;
     /* All filters read these. The agents of a loop have other tasks, so a locked one does not
      * suspend them unless amp.json says so. */
-    if (setenv("AMP_STATE", task_state, 1) != 0 || setenv(AMP_SUSPENSION_ENV, "task", 0) != 0 ||
-        (task_config && setenv("AMP_CONFIG", task_config, 1) != 0) ||
-        (strcmp(task_identity.require, "local") != 0 &&
-         setenv("AMP_IDENTITY", task_identity.require, 1) != 0))
+    if (setenv("AMP_STATE", amp_tool_state, 1) != 0 || setenv(AMP_SUSPENSION_ENV, "task", 0) != 0 ||
+        (amp_tool_config && setenv("AMP_CONFIG", amp_tool_config, 1) != 0) ||
+        (strcmp(amp_tool_identity.require, "local") != 0 &&
+         setenv("AMP_IDENTITY", amp_tool_identity.require, 1) != 0))
         return amp_fail_memory(err);
     return 0;
 }
@@ -370,7 +370,7 @@ static int loop_join(struct amp_command *c, int *lock, struct amp_error *err)
         return amp_fail(err, AMP_TEMPFAIL, loop_runs,
                         "another loop runs on %s and leads its open tasks; with TASK.md it gets "
                         "another one",
-                        task_state);
+                        amp_tool_state);
     int rc = tasks_make(c->store, c->argc, c->argv, &made, &status, err);
     if (rc == 0 && status != AMP_INTERRUPTED)
         rc = lock_try(c->store, lock, err);
@@ -378,10 +378,10 @@ static int loop_join(struct amp_command *c, int *lock, struct amp_error *err)
         rc = amp_fail(err, AMP_TEMPFAIL, loop_ended,
                       "%s is created, but the loop on %s has ended: start one (./loop.sh, or -x "
                       "EXECUTOR -y REVIEWER)",
-                      made.id[0], task_state);
+                      made.id[0], amp_tool_state);
     for (size_t i = 0; rc == 0 && i < made.n; i++)
         amp_note("%s was handed over to the loop that runs on %s, with its commands", made.id[i],
-                 task_state);
+                 amp_tool_state);
     free(made.id);
     return rc < 0 ? -1 : status;
 }
@@ -399,9 +399,9 @@ static int loop_check(struct amp_command *c, struct amp_error *err)
     struct loop_plan plan = {0};
     if (state_choose(err) < 0)
         return -1;
-    c->state = task_state;
+    c->state = amp_tool_state;
     /* Without a log no loop runs. */
-    snprintf(log, sizeof log, "%s/log", task_state);
+    snprintf(log, sizeof log, "%s/log", amp_tool_state);
     if (!can_lead && (print || c->argc == 0 || access(log, F_OK) != 0))
         die_without_commands();
     if (settings_complete(err) < 0)
@@ -418,7 +418,7 @@ static int loop_check(struct amp_command *c, struct amp_error *err)
 
 static int task_loop(struct amp_command *c, struct amp_error *err)
 {
-    struct loop_run r = {.state = task_state};
+    struct loop_run r = {.state = amp_tool_state};
     struct made made = {0};
     int status = AMP_OK;
     bool can_lead = settings.executor && settings.reviewer;

@@ -290,7 +290,7 @@ static int tasks_follow(struct queue *q, struct amp_error *err)
 /* A follower waits for its turn until a signal. */
 static int queue_lock(struct landing *l, bool follow, int *lock, struct amp_error *err)
 {
-    int64_t wait_ms = follow ? 1000 : task_lock_timeout;
+    int64_t wait_ms = follow ? 1000 : amp_tool_lock_timeout;
 
     if (amp_outbox_lock(l->store, LOCK_NAME, 0, lock, err) == 0)
         return 0;

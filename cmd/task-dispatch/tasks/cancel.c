@@ -1,6 +1,6 @@
 /*
- * task-dispatch cancel: a person ends tasks and jobs. A task is suspended first, which ends its
- * attempt in every tool; then it is terminated, and the suspension is removed. Each step may be
+ * task-dispatch cancel: a person ends tasks and their jobs. A task is suspended first, which ends
+ * its attempt in every tool; then it is terminated, and the suspension is removed. Each step may be
  * repeated, so a cancel that was killed is completed by the next one.
  */
 #include <limits.h>
@@ -12,16 +12,15 @@
 #include <amp/base/clock.h>
 #include <amp/compose.h>
 
-#include "../queue/queue.h"
 #include "base/codes.h"
+#include "cli/work/cancel.h"
+#include "cli/work/person.h"
 #include "flow/coordinate/cancel.h"
 #include "flow/pause/end.h"
 #include "flow/pause/publish.h"
 #include "flow/story/story.h"
 #include "hitl/question.h"
-#include "person.h"
 #include "protocol/compose/json.h"
-#include "queue/machine.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
@@ -30,15 +29,15 @@ static const char *reason, *as = AMP_COORDINATE_CONSUMER;
 static const struct amp_opt tasks_cancel_opts[] = {
     {0, "reason", AMP_OPT_STRING, &reason, "TEXT", "record why"},
     {0, "as", AMP_OPT_STRING, &as, "NAME", "name of the coordinator, if it has another one"},
-    TASKS_OPT_KEY,
+    AMP_TOOL_OPT_KEY,
     AMP_OPT_END,
 };
 
 struct cancelling {
     struct amp_store *store;
-    const struct tasks_person *person;
+    const struct amp_tool_person *person;
     struct amp_task task;
-    struct tasks_signature sig;
+    struct amp_tool_signature sig;
     char dir[PATH_MAX];
     bool dirty;
 };
@@ -86,7 +85,7 @@ static int pause_set(struct cancelling *c, bool resume, struct amp_error *err)
     amp_buf_init(&text, LINE_MAX_BYTES);
     if (amp_pause_text(&p, resume, &text, err) < 0)
         return -1;
-    if (tasks_sign(c->person, AMP_PAUSE_NAMESPACE, amp_buf_span(&text), &c->sig)) {
+    if (amp_tool_sign(c->person, AMP_PAUSE_NAMESPACE, amp_buf_span(&text), &c->sig)) {
         p.alg = amp_span_str(c->sig.alg);
         p.key = amp_span_str(c->sig.key);
         p.signature = amp_span_str(c->sig.value);
@@ -188,45 +187,28 @@ static int task_cancel(struct cancelling *c, const char *id, struct amp_error *e
     return 0;
 }
 
-/* Checks a name that means jobs only. */
-static int jobs_check(const char *name, const struct queue_named *n, struct amp_error *err)
-{
-    if (n->cancelled)
-        return 0;
-    if (n->state != AMP_QUEUE_CANCELLED)
-        return amp_fail(err, AMP_NO, ended, "%s has ended: it is %s", name,
-                        amp_queue_fsm.states[n->state].name);
-    amp_note("%s was cancelled before", name);
-    return 0;
-}
-
-/* The task that the name means, and the jobs. */
+/* Cancels a task and its jobs. */
 static int name_cancel(struct cancelling *c, const char *name, struct amp_error *err)
 {
     char id[AMP_TASK_ID_MAX];
-    struct queue_named jobs;
-    bool task = amp_story_find(c->store, name, id, err) == 0;
+    struct amp_tool_cancelled jobs;
+    struct amp_error why = {0};
 
-    if (!task && err->status != AMP_NO)
+    if (amp_story_find(c->store, name, id, err) < 0)
         return -1;
-    struct amp_error why = task ? (struct amp_error){0} : *err;
-    int rc = task ? task_cancel(c, id, &why) : 0;
+    int rc = task_cancel(c, id, &why);
     if (rc < 0 && why.status != AMP_NO) {
         *err = why;
         return -1;
     }
-    const struct queue_who who = {
-        .name = name, .task = task ? id : NULL, .why = reason, .person = c->person};
-    if (queue_jobs_cancel(c->store, &who, &jobs, err) < 0)
+    const struct amp_tool_cancel who = {
+        .name = name, .task = id, .why = reason, .person = c->person};
+    if (amp_tool_jobs_cancel(c->store, &who, &jobs, err) < 0)
         return -1;
-    if (task && (rc == 0 || jobs.cancelled))
+    if (rc == 0 || jobs.cancelled)
         return 0;
-    if (!task && jobs.found)
-        return jobs_check(name, &jobs, err);
     *err = why;
-    return !task && jobs.is_job_id
-               ? amp_fail(err, AMP_NO, unknown_job, "no job has the id %s", name)
-               : -1;
+    return -1;
 }
 
 /* The others are cancelled also if one cannot be. */
@@ -254,11 +236,10 @@ static int tasks_cancel(struct amp_command *c, struct amp_error *err)
 }
 
 const struct amp_verb cancel_verbs[] = {
-    {"cancel", "TASK|JOB…", "end tasks and jobs", tasks_cancel_opts, tasks_cancel,
-     .opens = AMP_OPENS_FOUND | TASK_OPENS_PERSON, .act = "cancel a task", .signals = true,
+    {"cancel", "TASK…", "end tasks and their jobs", tasks_cancel_opts, tasks_cancel,
+     .opens = AMP_OPENS_FOUND | AMP_TOOL_OPENS_PERSON, .act = "cancel a task", .signals = true,
      .least = 1,
-     .usage = "nothing to cancel: give a task, a job, or the id of a message (task-dispatch list "
-              "and task-dispatch queue show them)",
-     .finds_state = true, .values = "task job", .who = AMP_WHO_PERSON},
+     .usage = "no task: give its id (task-dispatch list shows them; task-queue cancel ends jobs)",
+     .finds_state = true, .values = "task", .who = AMP_WHO_PERSON},
     {0},
 };

@@ -56,7 +56,7 @@ static const struct amp_opt tasks_land_opts[] = {
      "verify by a bundle of export; - for standard input. No state directory is needed"},
     {0, "note", AMP_OPT_FLAG, &by_note, NULL,
      "verify by the bundle in the commit's note (" TASK_NOTES ")"},
-    TASKS_OPT_KEY,
+    AMP_TOOL_OPT_KEY,
     {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
     AMP_OPT_END,
 };
@@ -150,7 +150,7 @@ static int work_find(struct landing *l, const char *name, struct amp_error *err)
         rc = by_commit(l, name, err);
     if (rc < 0 && amp_code_is(err->code, unknown_revision) && amp_code_is(why.code, unknown_task))
         return amp_fail(err, AMP_NO, unknown_task,
-                        "\"%.100s\" is neither a task of %s nor a commit", name, task_state);
+                        "\"%.100s\" is neither a task of %s nor a commit", name, amp_tool_state);
     if (rc == 0)
         amp_warn("%.12s is not approved: %s", *l->v.commit ? l->v.commit : name, l->v.why);
     return rc;
@@ -190,7 +190,7 @@ static int landing_sign(void *ctx, struct amp_landing *rec, struct amp_error *er
     amp_buf_init(&text, LINE_MAX_BYTES);
     if (amp_landing_text(rec, &text, err) < 0)
         return -1;
-    if (tasks_sign(l->person, AMP_LANDING_NAMESPACE, amp_buf_span(&text), &l->sig)) {
+    if (amp_tool_sign(l->person, AMP_LANDING_NAMESPACE, amp_buf_span(&text), &l->sig)) {
         rec->alg = amp_span_str(l->sig.alg);
         rec->key = amp_span_str(l->sig.key);
         rec->signature = amp_span_str(l->sig.value);
@@ -217,8 +217,8 @@ static int merges_settle(struct landing *l, struct amp_error *err)
         amp_die_usage("--merged=check needs a command (--test, land.check in amp.json)");
     if (!test || !l->store || check)
         return 0;
-    if (!realpath(task_state, l->dir))
-        return amp_fail_errno(err, AMP_IOERR, "%s", task_state);
+    if (!realpath(amp_tool_state, l->dir))
+        return amp_fail_errno(err, AMP_IOERR, "%s", amp_tool_state);
     return walls_choose(l, err);
 }
 
@@ -366,7 +366,7 @@ static int review_command(const struct landing *l, struct amp_buf *out, struct a
     return amp_buf_fmt(&what, err, "Merge %s into this branch: %.*s", l->branch, (int)n,
                        t->description) < 0 ||
                    amp_buf_str(out, "task-dispatch new --state ", err) < 0 ||
-                   amp_shell_quote(amp_span_str(task_state), out, err) < 0 ||
+                   amp_shell_quote(amp_span_str(amp_tool_state), out, err) < 0 ||
                    amp_buf_str(out, " --repo ", err) < 0 ||
                    amp_shell_quote(amp_span_str(l->repo), out, err) < 0 ||
                    amp_buf_str(out, " --branch ", err) < 0 ||
@@ -420,7 +420,7 @@ int land_one(struct landing *l, const char *name, struct amp_error *err)
         .check = check,
         .contents = merge_is_allowed(l),
         .judge = merge_judge,
-        .lock_timeout_ms = task_lock_timeout,
+        .lock_timeout_ms = amp_tool_lock_timeout,
         .who = {.person = amp_span_str(l->person->name),
                 .by = amp_span_str(l->person->by),
                 .key = amp_span_str(l->person->key)},
@@ -460,12 +460,12 @@ static int land_check(struct amp_command *c, struct amp_error *err)
     if (prune && (bundle || by_note || check))
         amp_die_usage("--prune needs the state directory and excludes --check");
     if (bundle || by_note)
-        c->opens = TASK_OPENS_PERSON;
+        c->opens = AMP_TOOL_OPENS_PERSON;
     else if (check)
-        c->opens = TASK_OPENS_PERSON | AMP_OPENS_READ;
+        c->opens = AMP_TOOL_OPENS_PERSON | AMP_OPENS_READ;
     /* The account of a server's hook looks only, and need not be an operator. */
     if (check)
-        c->opens |= TASK_OPENS_ANYONE;
+        c->opens |= AMP_TOOL_OPENS_ANYONE;
     return 0;
 }
 
@@ -501,7 +501,7 @@ static int tasks_land(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb land_verbs[] = {
     {"land", "[TASK|COMMIT]", "merge approved work", tasks_land_opts, tasks_land,
-     .check = land_check, .opens = AMP_OPENS_FOUND | TASK_OPENS_PERSON, .act = "land work",
+     .check = land_check, .opens = AMP_OPENS_FOUND | AMP_TOOL_OPENS_PERSON, .act = "land work",
      .most = 1, .finds_state = true, .values = "task", .who = AMP_WHO_PERSON},
     {0},
 };

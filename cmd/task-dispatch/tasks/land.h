@@ -4,10 +4,11 @@
 
 #include <limits.h>
 
+#include "../verbs.h"
+#include "cli/work/person.h"
 #include "flow/land/check.h"
 #include "flow/land/land.h"
 #include "flow/review/verify.h"
-#include "person.h"
 
 /* land.merged: who lets in a merge with a branch that has moved on. */
 enum land_by { LAND_BY_CHECK, LAND_BY_CLEAN, LAND_BY_REVIEW, LAND_BY_PERSON, LAND_BY_NOBODY };
@@ -15,7 +16,7 @@ enum land_by { LAND_BY_CHECK, LAND_BY_CLEAN, LAND_BY_REVIEW, LAND_BY_PERSON, LAN
 struct landing {
     struct amp_store *store; /* NULL: by a bundle */
     struct amp_git *git;
-    const struct tasks_person *person;
+    const struct amp_tool_person *person;
     char dir[PATH_MAX]; /* of the state, absolute; only with a check */
     enum land_by by;
     struct amp_confine_policy policy; /* of the check */
@@ -23,7 +24,7 @@ struct landing {
     /* These belong to the work that lands. */
     struct amp_task task; /* of the state; id "" or NULL with a bundle */
     struct amp_verified v;
-    struct tasks_signature sig;
+    struct amp_tool_signature sig;
     struct amp_git_land plan;
     struct amp_land_checked checked; /* digest "": no check ran */
     char repo[PATH_MAX], branch[256];

@@ -12,8 +12,8 @@
 #include "base/grow.h"
 #include "cli/table.h"
 #include "cli/time.h"
+#include "cli/work/person.h"
 #include "flow/story/story.h"
-#include "person.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
@@ -290,7 +290,7 @@ static int list_print(struct listing *l, struct amp_error *err)
         return all_json(l, err);
     if (l->n == 0) {
         amp_note("no %stasks in %s%s", all || state_of || agent || waiting ? "such " : "open ",
-                 task_state, all ? "" : " (--all also lists those that have ended)");
+                 amp_tool_state, all ? "" : " (--all also lists those that have ended)");
         return 0;
     }
     return paths ? paths_print(l, err) : table_print(l, err);

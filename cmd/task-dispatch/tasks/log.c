@@ -152,11 +152,12 @@ static int attempts_look(struct reading *r, struct amp_error *err)
     AMP_STORY st = {0};
     char dir[PATH_MAX + AMP_TASK_ID_MAX + 8];
 
-    snprintf(dir, sizeof dir, "%s/run", task_state);
+    snprintf(dir, sizeof dir, "%s/run", amp_tool_state);
     dir_watch(r, dir);
-    snprintf(dir, sizeof dir, "%s/run/%s", task_state, r->id);
+    snprintf(dir, sizeof dir, "%s/run/%s", amp_tool_state, r->id);
     dir_watch(r, dir);
-    return amp_story_attempts(task_state, r->id, &st, err) < 0 ? -1 : attempts_read(r, &st, err);
+    return amp_story_attempts(amp_tool_state, r->id, &st, err) < 0 ? -1
+                                                                   : attempts_read(r, &st, err);
 }
 
 /* 1: the task has ended; 0: it has not. id: "" before the first look, which finds it by its name.
@@ -180,7 +181,7 @@ static int watch_open(struct reading *r, struct amp_error *err)
 {
     char dir[PATH_MAX + 8];
 
-    snprintf(dir, sizeof dir, "%s/tasks", task_state);
+    snprintf(dir, sizeof dir, "%s/tasks", amp_tool_state);
     r->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     r->tasks = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     return r->files >= 0 && r->tasks >= 0 &&

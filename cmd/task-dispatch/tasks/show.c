@@ -13,8 +13,8 @@
 
 #include "cli/page/page.h"
 #include "cli/time.h"
+#include "cli/work/person.h"
 #include "flow/story/story.h"
-#include "person.h"
 #include "protocol/compose/json.h"
 
 #define TEXT_MAX  (64u << 20)

@@ -177,29 +177,72 @@ static const struct guess {
     {"hitl-prompt", "reject", "hitl-prompt answer ID deny"},
     {"hitl-prompt", "stop", "hitl-prompt suspend"},
     {"hitl-prompt", "yes", "hitl-prompt answer ID approve"},
+    {"agent-handoff", "list", "agent-handoff pending"},
+    {"agent-handoff", "ls", "agent-handoff pending"},
+    {"aof-board", "add", "aof-board new"},
+    {"aop-session", "ls", "aop-session list"},
+    {"task-dispatch", "activity purge", "agent-handoff activity purge"},
+    {"task-dispatch", "activity", "agent-handoff activity"},
     {"task-dispatch", "add", "task-dispatch new"},
     {"task-dispatch", "again", "task-dispatch retry"},
+    {"task-dispatch", "aof end", "aof-board end"},
+    {"task-dispatch", "aof new", "aof-board new"},
+    {"task-dispatch", "aof poll", "aof-board poll"},
+    {"task-dispatch", "aof", "aof-board"},
     {"task-dispatch", "approve", "hitl-prompt answer ID approve"},
     {"task-dispatch", "cd", "task-dispatch open"},
     {"task-dispatch", "checkout", "task-dispatch open"},
     {"task-dispatch", "create", "task-dispatch new"},
     {"task-dispatch", "delete", "task-dispatch cancel"},
     {"task-dispatch", "describe", "task-dispatch show"},
+    {"task-dispatch", "handoff accept", "agent-handoff accept"},
+    {"task-dispatch", "handoff complete", "agent-handoff complete"},
+    {"task-dispatch", "handoff pending", "agent-handoff pending"},
+    {"task-dispatch", "handoff reject", "agent-handoff reject"},
+    {"task-dispatch", "handoff request", "agent-handoff request"},
+    {"task-dispatch", "handoff", "agent-handoff"},
     {"task-dispatch", "info", "task-dispatch show"},
     {"task-dispatch", "kill", "task-dispatch cancel"},
     {"task-dispatch", "ls", "task-dispatch list"},
     {"task-dispatch", "merge", "task-dispatch land"},
+    {"task-dispatch", "override", "task-queue override"},
     {"task-dispatch", "pause", "hitl-prompt suspend"},
-    {"task-dispatch", "ps", "task-dispatch status"},
+    {"task-dispatch", "preempt", "task-queue preempt"},
+    {"task-dispatch", "ps", "task-queue status"},
+    {"task-dispatch", "queue accounts", "task-queue accounts"},
+    {"task-dispatch", "queue rank", "task-queue rank"},
+    {"task-dispatch", "queue show", "task-queue show"},
+    {"task-dispatch", "queue", "task-queue list"},
     {"task-dispatch", "remove", "task-dispatch cancel"},
     {"task-dispatch", "rm", "task-dispatch cancel"},
+    {"task-dispatch", "session escalate", "aop-session escalate"},
+    {"task-dispatch", "session list", "aop-session list"},
+    {"task-dispatch", "session report", "aop-session report"},
+    {"task-dispatch", "session rollback", "aop-session rollback"},
+    {"task-dispatch", "session show", "aop-session show"},
+    {"task-dispatch", "session", "aop-session list"},
     {"task-dispatch", "setup", "task-dispatch init"},
+    {"task-dispatch", "shutdown", "task-queue shutdown"},
     {"task-dispatch", "start", "task-dispatch loop"},
+    {"task-dispatch", "status", "task-queue status"},
     {"task-dispatch", "stop", "task-dispatch cancel"},
-    {"task-dispatch", "up", "task-dispatch loop"},
+    {"task-dispatch", "submit", "task-queue submit"},
     {"task-dispatch", "switch", "task-dispatch open"},
+    {"task-dispatch", "up", "task-dispatch loop"},
     {"task-dispatch", "view", "task-dispatch show"},
     {"task-dispatch", "watch", "amp-top"},
+    {"task-dispatch", "work", "task-queue work"},
+    {"task-queue", "add", "task-queue submit"},
+    {"task-queue", "delete", "task-queue cancel"},
+    {"task-queue", "drain", "task-queue work --drain"},
+    {"task-queue", "kill", "task-queue cancel"},
+    {"task-queue", "ls", "task-queue list"},
+    {"task-queue", "ps", "task-queue status"},
+    {"task-queue", "put", "task-queue submit"},
+    {"task-queue", "remove", "task-queue cancel"},
+    {"task-queue", "rm", "task-queue cancel"},
+    {"task-queue", "run", "task-queue work"},
+    {"task-queue", "stop", "task-queue shutdown"},
     {"worktree-bind", "add", "worktree-bind bind"},
     {"worktree-bind", "cd", "worktree-bind path"},
     {"worktree-bind", "clean", "worktree-bind gc --apply"},
@@ -254,6 +297,11 @@ static int unknown_verb(const struct amp_verb *verb, char **at, struct amp_error
     const char *group = cli_verb_group(&c);
     const char *second = at[1] && at[1][0] != '-' ? at[1] : NULL;
     snprintf(both, sizeof both, "%.64s%s%.64s", at[0], second ? " " : "", second ? second : "");
+    const char *pair = second ? word_guess(both) : NULL;
+    const char *command = pair ? pair : word_guess(at[0]);
+    if (command && !group)
+        return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%s': use '%s'",
+                        pair ? both : at[0], command);
     if (second)
         guess_verb(both, &near);
     list_verbs(group, all, sizeof all);
@@ -262,8 +310,6 @@ static int unknown_verb(const struct amp_verb *verb, char **at, struct amp_error
     if (near.word[0])
         return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%s' (did you mean '%s'?)",
                         both, near.word);
-    const char *pair = second ? word_guess(both) : NULL;
-    const char *command = pair ? pair : word_guess(at[0]);
     if (command)
         return amp_fail(err, AMP_USAGE, unknown_verb, "unknown verb '%s': use '%s'",
                         pair ? both : at[0], command);

@@ -1,6 +1,6 @@
 /*
  * A pool: one process with agents of several types that work on the jobs of the queue
- * (flow/queue/queue.h), each agent on one job at a time. `task-dispatch work` runs one; several
+ * (flow/queue/queue.h), each agent on one job at a time. `task-queue work` runs one; several
  * pools may work on one state.
  *
  * Each agent of the pool is a worker (flow/work/worker.h) in a fiber: an attempt is carried out by

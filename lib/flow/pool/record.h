@@ -1,7 +1,7 @@
 /*
  * The pools of a state. Key "pool.<name>", from the start of a pool to its end: its process, its
  * types, and whether it is asked to shut down. The record of a pool that was killed stays until the
- * next pool of the name, or `task-dispatch shutdown`, finds its lock free.
+ * next pool of the name, or `task-queue shutdown`, finds its lock free.
  */
 #ifndef AMP_FLOW_POOL_RECORD_H
 #define AMP_FLOW_POOL_RECORD_H

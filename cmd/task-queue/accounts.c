@@ -1,0 +1,85 @@
+/* task-queue accounts: the usage limits of accounts, and their end by a person. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "base/codes.h"
+#include "cli/list.h"
+#include "cli/work/tool.h"
+#include "desk.h"
+
+static bool lift, json;
+
+static const struct amp_opt queue_accounts_opts[] = {
+    {0, "lift", AMP_OPT_FLAG, &lift, NULL, "end the limits of the named accounts"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per account"},
+    AMP_OPT_END,
+};
+
+#define COLUMN(form, key, head, member) AMP_COLUMN_EVER(form, struct amp_account, key, head, member)
+static const struct amp_column columns[] = {
+    COLUMN(CSTR, "account", "ACCOUNT", name),
+    COLUMN(TIME, "until", "UNTIL", until_ms),
+    COLUMN(TIME, "since", "SINCE", since_ms),
+    COLUMN(CSTR, "agent", "AGENT", agent),
+};
+
+static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *err)
+{
+    for (int i = 0; names[i]; i++) {
+        int rc = amp_account_lift(d->store, &d->set, names[i], amp_cli_login("operator"),
+                                  amp_now_ms(), err);
+        if (rc < 0)
+            return -1;
+        if (rc == 0)
+            return amp_fail(err, AMP_NO, unknown_account, "the account %s has no usage limit",
+                            names[i]);
+    }
+    return amp_store_sync(d->store, err);
+}
+
+static int accounts_list(struct queue_desk *d, struct amp_error *err)
+{
+    struct amp_listing list;
+
+    amp_listing_init(&list, columns, sizeof columns / sizeof *columns, json, amp_now_ms());
+    int rc = amp_accounts_each(d->store, list.now_ms, amp_listing_row, &list, err);
+    if (rc == 0)
+        rc = amp_listing_end(&list, err);
+    if (rc == 0 && !json && list.rows == 0)
+        amp_note("no account in %s has a usage limit", amp_tool_state);
+    amp_listing_release(&list);
+    return rc;
+}
+
+static int accounts_check(struct amp_command *c, struct amp_error *err)
+{
+    (void)err;
+    if (lift != (c->argc > 0))
+        amp_die_usage(lift ? "no account: give its name" : "names are only for --lift");
+    if (lift) {
+        c->opens = AMP_OPENS_MADE;
+        c->act = "lift usage limits";
+    }
+    return 0;
+}
+
+static int queue_accounts(struct amp_command *c, struct amp_error *err)
+{
+    struct queue_desk d;
+    int rc = queue_desk_open(&d, c->store, err) < 0 ? -1
+             : lift                                 ? accounts_lift(&d, c->argv, err)
+                                                    : accounts_list(&d, err);
+
+    queue_desk_close(&d);
+    return rc;
+}
+
+const struct amp_verb queue_accounts_verbs[] = {
+    {"accounts", "[ACCOUNT…]", "list the usage limits of accounts, or end them",
+     queue_accounts_opts, queue_accounts, .check = accounts_check, .opens = AMP_OPENS_READ,
+     .finds_state = true, .who = AMP_WHO_WITH("--lift")},
+    {0},
+};
