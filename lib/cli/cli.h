@@ -86,8 +86,7 @@ struct amp_verb {
     const char *doc;  /* one line */
     const struct amp_opt *opts;
     amp_verb_fn run;
-    const char *operand_hint;          /* if args is "": what to use instead of operands, or NULL */
-    int (*old)(int argc, char **argv); /* in the place of `run`: returns a status */
+    const char *operand_hint; /* if args is "": what to use instead of operands, or NULL */
     /* The verb needs at least `least` operands and at most `most` (0: no
      * limit), or `usage` is printed. Then `check` refuses wrong combinations of options, and the
      * tool's `open` opens what the verb needs. */
@@ -214,7 +213,7 @@ void amp_err(struct amp_span text);
 /* For a program that edits a line on the terminal: take gets the text of every amp_err first, and
  * returns whether it printed or kept it. NULL: none. */
 void amp_err_divert(bool (*take)(void *ctx, struct amp_span text), void *ctx);
-/* Prints err ("tool: error: what") and returns its status, to be returned from run. */
+/* Prints err ("tool: error: what") and returns its status. */
 int amp_complain(const struct amp_error *err);
 /* Prints a note, once, if path is NULL or "-" and standard input is a terminal, because a program
  * that waits for input seems to hang. */

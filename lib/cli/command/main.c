@@ -38,7 +38,7 @@ static void verbs_gather(void)
 {
     size_t n = 0;
     for (const struct amp_verb *const *table = cli_tool->verbs; *table; table++)
-        for (const struct amp_verb *v = *table; (v->run || v->old) && n < CLI_MAX_VERBS; v++)
+        for (const struct amp_verb *v = *table; v->run && n < CLI_MAX_VERBS; v++)
             cli_verbs[n++] = v;
 }
 
@@ -106,8 +106,6 @@ static int verb_run(const struct amp_verb *verb, const struct cli_parse *p, int 
                             .act = verb->act,
                             .state = cli_text_of(p, "state")};
     const struct amp_opt *wait = cli_opt_at(p, cli_opt_find(p, 0, AMP_SPAN("lock-timeout")));
-    if (verb->old)
-        return verb->old(argc, argv);
     if (wait)
         c.lock_timeout_ms = *(const int64_t *)wait->dest;
     if (argc < verb->least || (verb->most && argc > verb->most))
