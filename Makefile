@@ -48,10 +48,11 @@ SO_SRC    := $(sort $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.
 SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
+SHARED    := channels land
 SCRIPTS   := $(notdir $(wildcard libexec/scripts/*))
 BINS      := $(TOOLS:%=$(BUILD)/bin/%)
 LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%) \
-  $(BUILD)/share/amp/channels
+  $(SHARED:%=$(BUILD)/share/amp/%)
 UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard tests/fixture/*.c))
 # tests/fault: libraries to preload are named fail*.c, the rest are programs.
@@ -191,10 +192,10 @@ $(BUILD)/libexec/amp/%: libexec/scripts/%
 	@mkdir -p $(@D)
 	$(Q)install -m $(if $(filter %.sh,$<),644,755) $< $@
 
-# Where the programs of the build tree look for the channels.
-$(BUILD)/share/amp/channels:
+# Where the programs of the build tree look for the scripts that they run.
+$(SHARED:%=$(BUILD)/share/amp/%): $(BUILD)/share/amp/%:
 	@mkdir -p $(@D)
-	$(Q)ln -sfn $(abspath share/channels) $@
+	$(Q)ln -sfn $(abspath share/$*) $@
 
 # The view of amp-top, without a terminal.
 $(BUILD)/tests/unit/top_view_test: $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/amp-top/model/*.c cmd/amp-top/view/*.c)) \

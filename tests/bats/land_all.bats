@@ -339,6 +339,12 @@ A
   [ "$(tr '\0' ' ' <argv)" = "api projects/:fullpath/merge_requests --method POST --header Content-Type: application/json --input - " ]
   jq -e '.source_branch == "agent/05" and .target_branch == "main" and .title == "work of 05" and
     (.description | contains("Verdict: `approved`") and contains("amp-bundle-1"))' body
+  # What is missing is noticed before the push.
+  mkdir few
+  for p in sh cat tr git jq; do ln -s "$(command -v "$p")" few/; done
+  run -69 --separate-stderr env PATH="$PWD/few" "$(command -v task-dispatch)" land -s state --pr 6
+  [[ $stderr == *"glab is not installed"*"T-2026-006: no pull request was opened"* ]]
+  run -1 git -C gitlab.git rev-parse -q --verify refs/heads/agent/06
   AMP_AGENT=ann run -77 "${land[@]}" --pr 5
   AMP_AGENT=ann run -77 "${land[@]}" --all
 }

@@ -40,7 +40,8 @@ int land_one(struct landing *l, const char *name, struct amp_error *err);
 int land_all(struct landing *l, bool follow, enum amp_status *status, struct amp_error *err);
 
 /* pr.c: pushes the branch with the verified commit, and opens a pull request into l->branch. 1 or
- * -1: UNAVAILABLE command_not_found; NO command_refused. */
+ * -1: UNAVAILABLE command_not_found, helper_missing; USAGE bad_value: there is no remote; NO
+ * command_refused. The script has printed why. */
 int land_pull(struct landing *l, struct amp_error *err);
 
 #endif
