@@ -164,7 +164,8 @@ static int write_refusal(const struct verdict *v, struct amp_buf *out, struct am
 {
     static const struct amp_view unread = {.payload = AMP_TOK_NONE};
     const struct amp_finding *f = first_error(v);
-    return f ? amp_refuse(v->view ? v->view : &unread, f, amp_now_ms(), out, err) : 0;
+    const struct amp_view *of = v->view ? v->view : &unread;
+    return f && amp_refuse(of, f, amp_now_ms(), out, err) == AMP_REFUSE_FAILED ? -1 : 0;
 }
 
 static int compose_line(const struct validate_options *opt, const struct verdict *v,

@@ -759,10 +759,11 @@ static int run_init(struct run *r, struct amp_span steps, const char *actor, int
 }
 
 /* Carries out the steps, the first time or again, and adds the events that were logged to events.
- * 0: all; 1: the rest was left out, because a person moved the task. Faults of what it finds in the
- * folders are logged as events; -1 only if a later attempt may succeed, such as with ENOSPC. */
-static int change_apply(struct amp_aof_data *a, struct amp_span steps, const char *actor,
-                        int64_t now_ms, bool again, struct amp_buf *events, struct amp_error *err)
+ * Faults of what it finds in the folders are logged as events; it fails only if a later attempt may
+ * succeed, such as with ENOSPC. */
+static enum amp_aof_made change_apply(struct amp_aof_data *a, struct amp_span steps,
+                                      const char *actor, int64_t now_ms, bool again,
+                                      struct amp_buf *events, struct amp_error *err)
 {
     AMP_TAPE struct amp_tape t = {0};
     struct run r = {.data = a, .t = &t, .again = again};
@@ -796,7 +797,7 @@ static int change_apply(struct amp_aof_data *a, struct amp_span steps, const cha
     amp_buf_release(&r.faults);
     amp_buf_release(&r.lines);
     amp_buf_release(&r.mem);
-    return rc < 0 ? -1 : r.over;
+    return rc < 0 ? AMP_AOF_MADE_FAILED : r.over ? AMP_AOF_MADE_PART : AMP_AOF_MADE;
 }
 
 /* The file of the change is removed for good, so that a power loss does not bring it back after a
@@ -808,17 +809,17 @@ static int change_end(struct amp_aof_data *a, struct amp_error *err)
     return amp_fsync_dir(a->dir, ".amp", err);
 }
 
-int amp_aof_commit(struct amp_aof_change *c, struct amp_error *err)
+enum amp_aof_made amp_aof_commit(struct amp_aof_change *c, struct amp_error *err)
 {
     if (c->n == 0)
-        return 0;
+        return AMP_AOF_MADE;
     if (write_whole(c->data->dir, FILE_NAME, 0600, amp_buf_span(&c->steps), err) < 0 ||
         amp_fsync_dir(c->data->dir, ".amp", err) < 0)
-        return -1;
+        return AMP_AOF_MADE_FAILED;
     amp_buf_reset(&c->events);
-    int rc =
+    enum amp_aof_made made =
         change_apply(c->data, amp_buf_span(&c->steps), c->actor, c->now_ms, false, &c->events, err);
-    return rc < 0 || change_end(c->data, err) < 0 ? -1 : rc;
+    return made == AMP_AOF_MADE_FAILED || change_end(c->data, err) < 0 ? AMP_AOF_MADE_FAILED : made;
 }
 
 /* Adds the event system.recovery to the steps of a change that another writer left, if it has none
@@ -858,7 +859,7 @@ int amp_aof_recover(struct amp_aof_data *a, struct amp_error *err)
     if (recovery_note(a, &steps, err) < 0)
         return -1;
     return change_apply(a, amp_buf_span(&steps), "task-dispatch", amp_now_ms(), true, &a->recovered,
-                        err) < 0
+                        err) == AMP_AOF_MADE_FAILED
                ? -1
                : change_end(a, err);
 }

@@ -65,10 +65,14 @@ int amp_aof_create(struct amp_aof_change *c, const char *id, uint8_t status, str
 int amp_aof_event_add(struct amp_aof_change *c, const char *type, struct amp_span task,
                       struct amp_span payload, struct amp_error *err);
 
-/* Makes the change. 0: made; 1: the rest was left out, because a person moved the task; then
- * events has the lines that were logged. After -1 it may be complete, unfinished (the next lock
- * completes it), or not begun. */
-int amp_aof_commit(struct amp_aof_change *c, struct amp_error *err);
+/* Makes the change. */
+enum amp_aof_made {
+    AMP_AOF_MADE_FAILED = -1, /* complete, unfinished (the next lock completes it), or not begun */
+    AMP_AOF_MADE,
+    AMP_AOF_MADE_PART /* a person moved the task, and the rest was left out; events has the lines
+                         that were logged */
+};
+enum amp_aof_made amp_aof_commit(struct amp_aof_change *c, struct amp_error *err);
 
 /* Completes the change that a killed writer left; the caller has the lock. Its events, of which
  * system.recovery is the last, are added to recovered. */

@@ -388,8 +388,8 @@ int amp_intake_answer(const struct amp_intake *in, const struct amp_view *view, 
     if (!in->bad.code || view->protocol == AMP_PROTO_NONE ||
         !amp_routing_of(view->protocol)->falls_back)
         return 0;
-    int rc = amp_refuse(view, &in->bad, now_ms, out, err);
-    return rc < 0 ? -1 : rc == 0;
+    enum amp_refuse_result said = amp_refuse(view, &in->bad, now_ms, out, err);
+    return said == AMP_REFUSE_FAILED ? -1 : said == AMP_REFUSE_WRITTEN;
 }
 
 int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err)

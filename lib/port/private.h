@@ -133,11 +133,16 @@ struct amp_spool {
  * be directories, not links. */
 int amp_spool_open(struct amp_spool *s, const char *path, struct amp_error *err);
 void amp_spool_close(struct amp_spool *s);
-/* 0: published and synced; 1: the message was already in new, cur or done (in done also as an empty
- * file), and is on disk when the port reports its delivery. An empty file in new is replaced. NO
- * duplicate_msg_id: the file has another message; IOERR not_a_file: it is not a regular file. line
- * has no LF. */
-int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
-                  struct amp_error *err);
+enum amp_spooled {
+    AMP_SPOOLED_FAILED = -1,
+    AMP_SPOOLED_NEW, /* published and synced */
+    /* The message was in new, cur or done (in done also as an empty file), and is on disk when the
+     * port reports its delivery. */
+    AMP_SPOOLED_BEFORE
+};
+/* An empty file in new is replaced. NO duplicate_msg_id: the file has another message; IOERR
+ * not_a_file: it is not a regular file. line has no LF. */
+enum amp_spooled amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
+                               struct amp_error *err);
 
 #endif

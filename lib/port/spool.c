@@ -188,38 +188,37 @@ static int rooms_look(struct amp_spool *s, const char *name, struct amp_span tex
     return rc;
 }
 
-static int line_publish(struct amp_spool *s, const char *name, struct amp_span text,
-                        struct amp_error *err)
+static enum amp_spooled line_publish(struct amp_spool *s, const char *name, struct amp_span text,
+                                     struct amp_error *err)
 {
     for (int tries = 0; tries < TRIES; tries++) {
         int rc = rooms_look(s, name, text, err);
-        if (rc < 0 || rc == FOUND_MESSAGE)
-            return rc;
-        AMP_CLOSE int room = room_open(s, NEW, err);
+        if (rc == FOUND_MESSAGE)
+            return AMP_SPOOLED_BEFORE;
+        AMP_CLOSE int room = rc < 0 ? -1 : room_open(s, NEW, err);
         if (room < 0)
-            return -1;
-        if (rc == FOUND_EMPTY)
-            return amp_file_write_atomic(room, name, 0600, text, err);
-        rc = amp_file_publish(room, name, 0600, text, err);
+            return AMP_SPOOLED_FAILED;
+        rc = rc == FOUND_EMPTY ? amp_file_write_atomic(room, name, 0600, text, err)
+                               : amp_file_publish(room, name, 0600, text, err);
         if (rc <= 0)
-            return rc;
+            return rc < 0 ? AMP_SPOOLED_FAILED : AMP_SPOOLED_NEW;
         /* A process without the lock published the name: look at its file. */
     }
     return amp_fail(err, AMP_IOERR, spool_busy, "new/%s in the spool appears and disappears", name);
 }
 
-int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
-                  struct amp_error *err)
+enum amp_spooled amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
+                               struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, line.n + 2);
     if (amp_buf_add(&text, line.p, line.n, err) < 0 || amp_buf_add(&text, "\n", 1, err) < 0)
-        return -1;
+        return AMP_SPOOLED_FAILED;
     if (amp_lock(s->lock, LOCK_WAIT_MS, err) < 0)
-        return -1;
-    int rc = line_publish(s, name, amp_buf_span(&text), err);
+        return AMP_SPOOLED_FAILED;
+    enum amp_spooled said = line_publish(s, name, amp_buf_span(&text), err);
     amp_unlock(s->lock);
-    return rc;
+    return said;
 }
 
 /* Syncs the directories of found messages. */
@@ -254,7 +253,7 @@ static int spool_offer(struct amp_port *p, struct amp_span id, struct amp_span l
 {
     char name[AMP_SPOOL_NAME_MAX];
     amp_spool_name(p->opt.consumer, id, line, name);
-    if (amp_spool_put(p->spool, name, line, err) < 0)
+    if (amp_spool_put(p->spool, name, line, err) == AMP_SPOOLED_FAILED)
         return -1;
     /* It is delivered; the next step syncs and reports it. */
     return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, since_ms, err);

@@ -89,9 +89,9 @@ struct amp_spec {
     const char *no_json; /* the code of a line that is not JSON if the protocol was named; NULL: the
                             scanner's */
     /* The refusal of a line as a message in this protocol, one line with LF; `first` is its first
-     * error. 0: written; 1: there is no such message; -1: failure. NULL: the protocol has none. */
-    int (*refuse)(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                  struct amp_buf *out, struct amp_error *err);
+     * error. NULL: the protocol has none. */
+    enum amp_refuse_result (*refuse)(const struct amp_view *v, const struct amp_finding *first,
+                                     int64_t now_ms, struct amp_buf *out, struct amp_error *err);
     /* Bits of the kinds of messages that the state of earlier messages may refuse. */
     uint32_t history;
     /* The member with a number that only rises for each sender; a further attempt may repeat it.

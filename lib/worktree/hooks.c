@@ -398,11 +398,11 @@ static void check_pushes(struct check *c)
 {
     char where[PATH_MAX];
     struct amp_error err;
-    int rc = amp_push_check(c->h->common, where, &err);
-    if (rc)
-        finding_report(c, AMP_HOOK_ERROR, "push_allowed", rc < 0 ? c->h->common : where, "",
-                       rc < 0 ? err.what
-                              : "git does not refuse the pushes of agents: install again");
+    int refuses = amp_push_check(c->h->common, where, &err);
+    if (refuses <= 0)
+        finding_report(c, AMP_HOOK_ERROR, "push_allowed", refuses < 0 ? c->h->common : where, "",
+                       refuses < 0 ? err.what
+                                   : "git does not refuse the pushes of agents: install again");
 }
 
 static void check_policy(struct check *c)

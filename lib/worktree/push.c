@@ -218,11 +218,12 @@ int amp_push_check(const char *common, char out[PATH_MAX], struct amp_error *err
     struct unrefused u = {fd, out};
     if (fd < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", common);
-    if (file_has(fd, "config", AMP_SPAN(INCLUDE)) &&
-        file_has(fd, "amp/" AMP_PUSH_SETTINGS, AMP_SPAN(SETTINGS)))
-        return refused_each(common, section_check, &u, err);
     snprintf(out, PATH_MAX, "%s/config", common);
-    return 1;
+    if (!file_has(fd, "config", AMP_SPAN(INCLUDE)) ||
+        !file_has(fd, "amp/" AMP_PUSH_SETTINGS, AMP_SPAN(SETTINGS)))
+        return 0;
+    int allowed = refused_each(common, section_check, &u, err);
+    return allowed < 0 ? -1 : !allowed;
 }
 
 int amp_push_uninstall(const char *common, struct amp_error *err)

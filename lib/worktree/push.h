@@ -34,8 +34,8 @@
 int amp_push_set(const char *worktree, bool allowed, struct amp_error *err);
 /* Removes what amp_push_set has written, when no agent has the worktree any more. */
 int amp_push_end(const char *gitdir, struct amp_error *err);
-/* 0: git refuses the pushes of every worktree that has an agent's marker and no permission; 1: not
- * those of out, a git directory or the configuration without the include. */
+/* Whether git refuses the pushes of every worktree that has an agent's marker and no permission. If
+ * not, out is a git directory, or the configuration without the include. */
 int amp_push_check(const char *common, char out[PATH_MAX], struct amp_error *err);
 
 /* Writes no-push.gitconfig, the sections of worktrees that have an agent, and the include in

@@ -85,9 +85,9 @@ static void refusal(const struct amp_view *v, const struct told *t)
     struct amp_error err;
     struct amp_view view;
     amp_buf_init(&out, 8 << 20);
-    int said = amp_refuse(v, &t->first, 1772116327000, &out, &err);
-    MUST(said >= 0);
-    if (said == 0) {
+    enum amp_refuse_result said = amp_refuse(v, &t->first, 1772116327000, &out, &err);
+    MUST(said != AMP_REFUSE_FAILED);
+    if (said == AMP_REFUSE_WRITTEN) {
         struct amp_span line = amp_buf_span(&out);
         is_json(line);
         line.n--;

@@ -49,22 +49,28 @@ static void spool(void)
     struct amp_error err;
     snprintf(dir, sizeof(dir), "%s/box", scratch());
     TAP_INT(amp_spool_open(&s, dir, &err), 0, "opens and makes its rooms");
-    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 0, "published");
-    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 1, "known while in new");
-    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}x"), &err), -1, "another is refused");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), AMP_SPOOLED_NEW, "published");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), AMP_SPOOLED_BEFORE,
+            "known while in new");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}x"), &err), AMP_SPOOLED_FAILED,
+            "another is refused");
     TAP_STR(err.code, "duplicate_msg_id", "as a duplicate");
-    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{"), &err), -1, "a shorter one too");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{"), &err), AMP_SPOOLED_FAILED,
+            "a shorter one too");
     static const char *const way[] = {"new", "cur", "done"};
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof(path), "%s/%s/a.json", dir, way[i]);
         snprintf(to, sizeof(to), "%s/%s/a.json", dir, way[i + 1]);
         TAP_INT(rename(path, to), 0, way[i + 1]);
-        TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 1, "known there too");
+        TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), AMP_SPOOLED_BEFORE,
+                "known there too");
     }
     TAP_INT(truncate(to, 0), 0, "made empty");
-    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 1, "known by its name");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), AMP_SPOOLED_BEFORE,
+            "known by its name");
     TAP_INT(unlink(to), 0, "removed");
-    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 0, "then it may come again");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), AMP_SPOOLED_NEW,
+            "then it may come again");
     amp_spool_close(&s);
 }
 

@@ -160,10 +160,14 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
                        struct amp_buf *out, struct amp_error *err);
 
 /* Appends the refusal of a line as a message in its protocol (AMP nack, SW4RM ACKNOWLEDGEMENT, AOP
- * VERSION_FALLBACK …), one line with LF; for a line of no protocol an AMP nack.
- * 0: written; 1: the protocol has no such message; -1: failure. */
-int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-               struct amp_buf *out, struct amp_error *err);
+ * VERSION_FALLBACK …), one line with LF; for a line of no protocol an AMP nack. */
+enum amp_refuse_result {
+    AMP_REFUSE_FAILED = -1,
+    AMP_REFUSE_WRITTEN,
+    AMP_REFUSE_NONE /* the protocol has no message that refuses this one */
+};
+enum amp_refuse_result amp_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                  int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 /* The message in a line, as the member `message` of a view: the line itself, or `msg` of a signed
  * line. -1: out of memory. */

@@ -40,12 +40,13 @@ static int lines_emit(const struct amp_aof_options *o, struct amp_span lines,
 int amp_aof_work_commit(struct amp_aof_work *w, struct amp_error *err)
 {
     struct amp_aof_router *r = w->r;
-    int rc = amp_aof_commit(&w->c, err);
+    enum amp_aof_made made = amp_aof_commit(&w->c, err);
     /* The change of a killed writer may have had notifications. */
     bool notices = w->notices > 0 || r->data.recovered.len > 0;
     amp_aof_unlock(&r->data);
-    w->cut = rc > 0;
-    if (rc < 0 || lines_emit(&r->o, amp_buf_span(&r->data.recovered), r->o.emit, err) < 0)
+    w->cut = made == AMP_AOF_MADE_PART;
+    if (made == AMP_AOF_MADE_FAILED ||
+        lines_emit(&r->o, amp_buf_span(&r->data.recovered), r->o.emit, err) < 0)
         return -1;
     amp_buf_reset(&r->data.recovered);
     if (lines_emit(&r->o, amp_buf_span(&w->c.events), r->o.emit, err) < 0 ||

@@ -17,9 +17,9 @@ bool amp_is_task_id(struct amp_span s);
 /* Begins a control record: its version and type. */
 void amp_record_open(struct amp_jw *w, const char *type, struct amp_buf *out);
 
-/* The refusal, a nack; 1 for a nack. See spec.h. */
-int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err);
+/* The refusal, a nack; NONE for a nack. See spec.h. */
+enum amp_refuse_result amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 /* The key of the first failed check of a review request or a CI record, or AMP_TOK_NONE. */
 uint32_t amp_amp_failed_check(const struct amp_view *v);

@@ -47,14 +47,16 @@ int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage,
     return amp_jw_end_line(&w, err);
 }
 
-int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err)
+enum amp_refuse_result amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     /* A refusal is not refused: two gates would answer each other forever. */
     if (v->protocol == AMP_PROTO_AMP && v->kind == AMP_KIND_NACK)
-        return 1;
+        return AMP_REFUSE_NONE;
     AMP_BUF struct amp_buf said = {.max = SENTENCE_MOST};
     return amp_compose_nack(v, AMP_STAGE_REJECTED, "system", first->code,
                             amp_refuse_sentence(first, " ", &said).p, first->rule,
-                            amp_code_is(first->code, undecided), now_ms, out, err);
+                            amp_code_is(first->code, undecided), now_ms, out, err) < 0
+               ? AMP_REFUSE_FAILED
+               : AMP_REFUSE_WRITTEN;
 }

@@ -15,7 +15,7 @@ int amp_aof_event(const struct amp_aof_event *e, const struct amp_view *v, int64
                   struct amp_buf *out, struct amp_error *err);
 
 /* An event record "protocol.message.rejected" (or unknown). */
-int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err);
+enum amp_refuse_result amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 #endif

@@ -68,12 +68,12 @@ int amp_aof_event(const struct amp_aof_event *e, const struct amp_view *v, int64
     return amp_jw_end_line(&w, err);
 }
 
-int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err)
+enum amp_refuse_result amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     static const struct amp_span log = {"protocol.", 9};
     if (v->type.n > log.n && memcmp(v->type.p, log.p, log.n) == 0)
-        return 1; /* a line of the log is not answered */
+        return AMP_REFUSE_NONE; /* a line of the log is not answered */
     bool unknown = strcmp(first->code, "protocol.message.unknown") == 0;
     const struct amp_aof_event e = {.type = unknown ? "protocol.message.unknown"
                                                     : "protocol.message.rejected",
@@ -81,5 +81,5 @@ int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, in
                                     .reason = unknown ? "" : reason_of(first),
                                     .field = first->field,
                                     .what = first->message};
-    return amp_aof_event(&e, v, now_ms, out, err);
+    return amp_aof_event(&e, v, now_ms, out, err) < 0 ? AMP_REFUSE_FAILED : AMP_REFUSE_WRITTEN;
 }

@@ -22,8 +22,8 @@ const char *amp_aop_text(struct amp_span text, bool pinned);
 int amp_aop_v1_prompt(const struct amp_view *v, struct amp_buf *out, struct amp_error *err);
 
 /* See spec.h, refuse. */
-int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err);
+enum amp_refuse_result amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 /* See spec.h, effective. */
 int amp_aop_effective(const struct amp_view *v, struct amp_jw *w, struct amp_error *err);

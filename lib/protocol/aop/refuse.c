@@ -215,12 +215,12 @@ int amp_aop_ended(const struct amp_view *v, const struct amp_aop_end *end, int64
     return response_make(v, &f, target, how, end->began_ms, now_ms, out, err);
 }
 
-int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err)
+enum amp_refuse_result amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     /* A refusal is not refused: two gates would answer each other forever. */
     if (v->kind == AMP_KIND_NACK)
-        return 1;
+        return AMP_REFUSE_NONE;
     char now[AMP_TIME_MAX];
     struct amp_jw w;
     size_t before = out->len;
@@ -229,15 +229,17 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
     if (read && is_respondable(v)) {
         struct amp_span target[AMP_AOP_TARGET];
         amp_aop_target(v, target);
-        return response_make(v, first, target, &unread, 0, now_ms, out, err);
+        return response_make(v, first, target, &unread, 0, now_ms, out, err) < 0
+                   ? AMP_REFUSE_FAILED
+                   : AMP_REFUSE_WRITTEN;
     }
     amp_time_format(now_ms, now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     if (fallback_write(&w, v, first, now, err) < 0) {
         out->len = before;
-        return -1;
+        return AMP_REFUSE_FAILED;
     }
     amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
+    return amp_jw_end_line(&w, err) < 0 ? AMP_REFUSE_FAILED : AMP_REFUSE_WRITTEN;
 }

@@ -35,7 +35,7 @@ struct amp_finder {
 void amp_finder_init(struct amp_finder *f, const struct amp_json_limits *limits,
                      struct amp_check *check);
 void amp_finder_release(struct amp_finder *f);
-/* 0: the document is found, or the line is of no protocol; 1: a finding was added; -1: failure. */
+/* Finds the document, unless the line is of no protocol or a finding was added to f->check. */
 int amp_finder_line(struct amp_finder *f, struct amp_span line, struct amp_document *d,
                     struct amp_error *err);
 

@@ -286,8 +286,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     amp_check_start(&r->check, &v, opt);
     r->check.arena = &r->arena;
     r->asked = NULL;
-    int stop = amp_finder_line(&r->finder, line, &d, err);
-    if (stop < 0)
+    if (amp_finder_line(&r->finder, line, &d, err) < 0)
         return -1;
     v.text = d.text;
     v.tape = d.tape;
@@ -299,7 +298,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     v.json = r->finder.outer.n > 0;
     v.protocol = d.spec ? d.spec->protocol : AMP_PROTO_NONE;
     r->check.spec = d.spec;
-    if (stop) {
+    if (r->check.n > 0) {
         r->check.found[0].protocol = v.protocol;
     } else if (!d.spec && !d.silent) {
         unknown_protocol(r);

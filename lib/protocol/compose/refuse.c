@@ -30,11 +30,11 @@ struct amp_span amp_refuse_sentence(const struct amp_finding *f, const char *aft
     return fits ? amp_buf_span(out) : amp_span_str(f->code);
 }
 
-int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-               struct amp_buf *out, struct amp_error *err)
+enum amp_refuse_result amp_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                  int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_spec *s = amp_spec_of(v->protocol);
     if (!s)
         return amp_amp_refuse(v, first, now_ms, out, err);
-    return s->refuse ? s->refuse(v, first, now_ms, out, err) : 1;
+    return s->refuse ? s->refuse(v, first, now_ms, out, err) : AMP_REFUSE_NONE;
 }

@@ -124,12 +124,12 @@ int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct
     return amp_rtp_close(&w, &e, err);
 }
 
-int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err)
+enum amp_refuse_result amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     if (v->id.n == 0 || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK ||
         amp_span_is(v->type, "ack"))
-        return 1;
+        return AMP_REFUSE_NONE;
     char node[AMP_REFUSER_MAX];
     bool has_seed_code = first->seed_code && first->seed_code[0];
     AMP_BUF struct amp_buf why = {0};
@@ -144,5 +144,5 @@ int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, in
                                  .node = node,
                                  .sequence = amp_refuse_number(now_ms, node),
                                  .now_ms = now_ms};
-    return amp_rtp_answer(v, &a, out, err);
+    return amp_rtp_answer(v, &a, out, err) < 0 ? AMP_REFUSE_FAILED : AMP_REFUSE_WRITTEN;
 }

@@ -93,9 +93,9 @@ struct amp_answer; /* protocol/answers.h */
 int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                    struct amp_error *err);
 
-/* The refusal, an ack "failed_terminal"; 1 for an ack and for an event without an id. See spec.h.
- */
-int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                   struct amp_buf *out, struct amp_error *err);
+/* The refusal, an ack "failed_terminal"; NONE for an ack and for an event without an id. See
+ * spec.h. */
+enum amp_refuse_result amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                      int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 #endif

@@ -150,17 +150,17 @@ static uint64_t hash_of(struct amp_span s)
     return h;
 }
 
-int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                     struct amp_buf *out, struct amp_error *err)
+enum amp_refuse_result amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                        int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     /* A refusal is not refused: two gates would answer each other forever. */
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
-        return 1;
+        return AMP_REFUSE_NONE;
     char key[64], who[AMP_REFUSER_MAX];
     AMP_BUF struct amp_buf body = {0};
     amp_buf_init(&body, PAYLOAD_MOST);
     if (payload_write(v, first, &body, err) < 0)
-        return -1;
+        return AMP_REFUSE_FAILED;
     /* {producer_id}:{operation_type}:{deterministic_hash} */
     snprintf(key, sizeof key, AMP_REFUSER ":refuse:%016llx",
              (unsigned long long)hash_of(v->message));
@@ -171,5 +171,7 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
                                   .now_ms = now_ms};
     if (v->correlation.n <= ID_MOST)
         said.correlation = v->correlation;
-    return amp_sw4rm_line(AMP_SPAN(""), &said, amp_buf_span(&body), out, err);
+    return amp_sw4rm_line(AMP_SPAN(""), &said, amp_buf_span(&body), out, err) < 0
+               ? AMP_REFUSE_FAILED
+               : AMP_REFUSE_WRITTEN;
 }

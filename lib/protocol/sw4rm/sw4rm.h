@@ -144,7 +144,7 @@ const char *amp_sw4rm_code(const char *code);
 /* Like amp_sw4rm_code, for conversions: see struct cv_row, infer. */
 const char *amp_sw4rm_failure(struct amp_span code, struct amp_span summary);
 /* The refusal of a line: see spec.h. */
-int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
-                     struct amp_buf *out, struct amp_error *err);
+enum amp_refuse_result amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first,
+                                        int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 #endif

@@ -478,7 +478,7 @@ static int task_refuse(struct amp_worker *w, const struct amp_view *v, const cha
                                   .found = "",
                                   .expected = ""};
     w->status = amp_status_worse(w->status, AMP_NO);
-    return amp_refuse(v, &f, amp_now_ms(), &line, err) < 0 ||
+    return amp_refuse(v, &f, amp_now_ms(), &line, err) == AMP_REFUSE_FAILED ||
                    amp_worker_send(w, amp_buf_span(&line), err) < 0
                ? -1
                : 1;
