@@ -329,6 +329,9 @@ Hint: look at the file" ]
   run -0 --separate-stderr task-dispatch log 1 reviewer
   [ "$output" = "looked at T-2026-001" ]
   [[ $stderr == *"S1: attempt 1 by reviewer"* ]]
+  amp-ack track -s empty </dev/null
+  run -1 --separate-stderr task-dispatch log -s empty -f 9
+  [[ $stderr == *'no task "9" in empty'* ]]
   run -0 --separate-stderr task-dispatch log 1 review
   [[ $stderr == *"no agent review has worked on T-2026-001"* ]]
   run -0 --separate-stderr task-dispatch log 3

@@ -43,10 +43,10 @@ struct queue {
 
 /* ---- which ones ---- */
 
-static bool is_stuck(const struct queue *q, const struct amp_brief *b)
+static bool is_among(const struct waiting *v, size_t n, const struct amp_brief *b)
 {
-    for (size_t i = 0; i < q->n_stuck; i++)
-        if (amp_span_is(b->id, q->stuck[i].id) && b->updated_ms == q->stuck[i].updated_ms)
+    for (size_t i = 0; i < n; i++)
+        if (amp_span_is(b->id, v[i].id) && b->updated_ms == v[i].updated_ms)
             return true;
     return false;
 }
@@ -66,7 +66,9 @@ static int task_found(void *ctx, const struct amp_brief *b, struct amp_error *er
 {
     struct queue *q = ctx;
 
-    return is_stuck(q, b) ? 0 : waiting_add(&q->v, &q->cap, &q->n, b->id, b->updated_ms, err);
+    return is_among(q->stuck, q->n_stuck, b) || is_among(q->v, q->n, b)
+               ? 0
+               : waiting_add(&q->v, &q->cap, &q->n, b->id, b->updated_ms, err);
 }
 
 static int compare(const void *a, const void *b)
@@ -83,51 +85,33 @@ static int task_changed(void *ctx, struct amp_span key, struct amp_error *err)
     struct queue *q = ctx;
     struct amp_span id = {key.p + sizeof AMP_TASK_KIND, key.n - sizeof AMP_TASK_KIND};
 
-    for (size_t i = 0; i < q->n_changed; i++)
-        if (amp_span_is(id, q->changed[i].id))
-            return 0;
     return waiting_add(&q->changed, &q->cap_changed, &q->n_changed, id, 0, err);
-}
-
-static int all_find(struct queue *q, struct amp_error *err)
-{
-    const struct amp_brief_filter filter = {.state = amp_task_fsm.states[AMP_TASK_DONE].name};
-    uint64_t older;
-
-    q->looked = true;
-    return amp_store_place_near_end(q->l->store, 1, &q->at, &older, err) < 0 ||
-                   amp_brief_each(q->l->store, &filter, task_found, q, err) < 0
-               ? -1
-               : 0;
-}
-
-static int changed_find(struct queue *q, struct amp_error *err)
-{
-    static const char *const kinds[] = {AMP_TASK_KIND, NULL};
-    struct amp_task_status st;
-
-    q->n_changed = 0;
-    if (amp_store_changes_on(q->l->store, &q->at, kinds, task_changed, q, err) < 0)
-        return -1;
-    for (size_t i = 0; i < q->n_changed; i++) {
-        const struct amp_brief_filter one = {.state = amp_task_fsm.states[AMP_TASK_DONE].name,
-                                             .id = amp_span_str(q->changed[i].id)};
-        if (amp_task_status(q->l->store, one.id, &st, err) < 0 ||
-            (st.state == AMP_TASK_DONE &&
-             amp_brief_each(q->l->store, &one, task_found, q, err) < 0))
-            return -1;
-    }
-    return 0;
 }
 
 static int tasks_find(struct queue *q, struct amp_error *err)
 {
-    q->n = 0;
-    if ((q->looked ? changed_find(q, err) : all_find(q, err)) < 0)
-        return -1;
-    if (q->n > 1)
+    static const char *const kinds[] = {AMP_TASK_KIND, NULL};
+    struct amp_store *s = q->l->store;
+    struct amp_brief_filter f = {.state = amp_task_fsm.states[AMP_TASK_DONE].name};
+    bool first = !q->looked;
+    uint64_t older;
+
+    q->n = q->n_changed = 0;
+    q->looked = true;
+    int rc = first ? amp_store_place_near_end(s, 1, &q->at, &older, err)
+                   : amp_store_changes_on(s, &q->at, kinds, task_changed, q, err);
+    if (rc == 0 && first)
+        rc = amp_brief_each(s, &f, task_found, q, err);
+    for (size_t i = 0; rc == 0 && i < q->n_changed; i++) {
+        struct amp_task_status st;
+        f.id = amp_span_str(q->changed[i].id);
+        rc = amp_task_status(s, f.id, &st, err);
+        if (rc == 0 && st.state == AMP_TASK_DONE)
+            rc = amp_brief_each(s, &f, task_found, q, err);
+    }
+    if (rc == 0 && q->n > 1)
         qsort(q->v, q->n, sizeof *q->v, compare);
-    return 0;
+    return rc;
 }
 
 /* ---- what does not land ---- */

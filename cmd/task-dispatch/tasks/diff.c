@@ -15,7 +15,6 @@
 #include "../verbs.h"
 #include "base/codes.h"
 #include "flow/story/story.h"
-#include "task/landing/landing.h"
 #include "worktree/git/git.h"
 
 static const struct amp_opt tasks_diff_opts[] = {AMP_OPT_END};
@@ -25,19 +24,6 @@ struct comparing {
     struct amp_task task;
     char from[AMP_OID_MAX], to[AMP_OID_MAX]; /* git takes what from and to have in common */
 };
-
-/* The value of the branch on which the work landed, before it did; "" if it did not. */
-static int landed_find(struct comparing *c, struct amp_store *store, struct amp_error *err)
-{
-    AMP_LANDINGS all = {0};
-
-    amp_landings_init(&all);
-    if (amp_landings_read(store, amp_span_str(c->task.id), &all, err) < 0)
-        return -1;
-    if (all.n_v)
-        amp_span_copy(all.v[all.n_v - 1].from, c->from, sizeof c->from);
-    return 0;
-}
 
 /* The branch for which the work is, if the task has no base: that of the main worktree. */
 static int target_find(struct comparing *c, struct amp_git *git, struct amp_error *err)
@@ -69,9 +55,8 @@ static int commits_find(struct comparing *c, struct amp_git *git, struct amp_err
         (!amp_code_is(err->code, unknown_revision) || !*commit ||
          amp_git_resolve(git, t->repo, commit, c->to, err) < 0))
         return -1;
-    return *t->base   ? amp_git_resolve(git, t->repo, t->base, c->from, err)
-           : *c->from ? 0
-                      : target_find(c, git, err);
+    return *t->base ? amp_git_resolve(git, t->repo, t->base, c->from, err)
+                    : target_find(c, git, err);
 }
 
 /* Outside of the repository, git knows the person's core.pager only. */
@@ -160,8 +145,6 @@ static int tasks_diff(struct amp_command *c, struct amp_error *err)
     int rc = amp_story_find(c->store, c->argv[0], id, err);
     if (rc == 0)
         rc = amp_task_load(c->store, amp_span_str(id), &run.task, NULL, err);
-    if (rc == 0)
-        rc = landed_find(&run, c->store, err);
     amp_state_close(c);
     if (rc == 0 && (!*run.task.repo || !*run.task.branch))
         rc = amp_fail(err, AMP_NO, no_branch, "%s names no repository and branch", id);

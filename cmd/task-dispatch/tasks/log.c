@@ -176,7 +176,7 @@ static int task_look(struct reading *r, struct amp_command *c, struct amp_error 
 }
 
 /* Opens the watches, for the life of the process. The file of a task is replaced after each of its
- * changes. */
+ * changes; without their directory there is no task. */
 static int watch_open(struct reading *r, struct amp_error *err)
 {
     char dir[PATH_MAX + 8];
@@ -185,7 +185,8 @@ static int watch_open(struct reading *r, struct amp_error *err)
     r->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     r->tasks = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     return r->files >= 0 && r->tasks >= 0 &&
-                   inotify_add_watch(r->tasks, dir, IN_MOVED_TO | IN_DELETE) >= 0
+                   (inotify_add_watch(r->tasks, dir, IN_MOVED_TO | IN_DELETE) >= 0 ||
+                    errno == ENOENT)
                ? 0
                : amp_fail_errno(err, AMP_UNAVAILABLE, "cannot watch %s", dir);
 }
