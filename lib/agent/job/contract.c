@@ -261,27 +261,44 @@ static bool process_is_ancestor(pid_t pid)
     return false;
 }
 
-static int processes_visit(const struct amp_attempt_processes *of, struct amp_buf *env)
+static bool process_matches(const struct amp_attempt_processes *of, pid_t pid, struct amp_buf *env)
 {
     char attempts[4200];
-    DIR *proc = opendir("/proc");
+
+    if (!amp_process_environ(pid, env))
+        return false;
+    snprintf(attempts, sizeof attempts, "%s/run/", of->state_dir);
+    struct amp_span e = amp_buf_span(env);
+    /* A confined agent has no AMP_STATE; its AMP_RESULT is below the state directory too. */
+    return environ_has(e, "AMP_RESULT", attempts, false) &&
+           (!of->agent || environ_has(e, "AMP_AGENT", of->agent, true)) &&
+           (!of->task || environ_has(e, "AMP_TASK_ID", of->task, true)) &&
+           !process_is_ancestor(pid);
+}
+
+static int process_visit(const struct amp_attempt_processes *of, pid_t pid, struct amp_buf *env)
+{
+    return process_matches(of, pid, env) && (!of->kill || !kill(pid, SIGKILL));
+}
+
+static int processes_visit(const struct amp_attempt_processes *of, struct amp_buf *env)
+{
+    AMP_FREE pid_t *own = NULL;
+    struct amp_error e;
+    size_t n_own = 0;
     struct dirent *d;
     int64_t pid;
     int n = 0;
 
-    snprintf(attempts, sizeof attempts, "%s/run/", of->state_dir);
-    while (proc && (d = readdir(proc))) {
-        if (amp_num_parse(amp_span_str(d->d_name), 2, 1 << 30, &pid, NULL) ||
-            !amp_process_environ((pid_t)pid, env))
-            continue;
-        struct amp_span e = amp_buf_span(env);
-        /* A confined agent has no AMP_STATE; its AMP_RESULT is below the state directory too. */
-        if (environ_has(e, "AMP_RESULT", attempts, false) &&
-            (!of->agent || environ_has(e, "AMP_AGENT", of->agent, true)) &&
-            (!of->task || environ_has(e, "AMP_TASK_ID", of->task, true)) &&
-            !process_is_ancestor((pid_t)pid) && (!of->kill || !kill((pid_t)pid, SIGKILL)))
-            n++;
+    if (of->ours && amp_process_descendants(&own, &n_own, &e) == 0) {
+        for (size_t i = 0; i < n_own; i++)
+            n += process_visit(of, own[i], env);
+        return n;
     }
+    DIR *proc = opendir("/proc");
+    while (proc && (d = readdir(proc)))
+        if (amp_num_parse(amp_span_str(d->d_name), 2, 1 << 30, &pid, NULL) == 0)
+            n += process_visit(of, (pid_t)pid, env);
     if (proc)
         closedir(proc);
     return n;
@@ -314,9 +331,9 @@ int amp_attempt_end_processes(const struct amp_attempt_processes *of)
     return all;
 }
 
-int amp_agent_end_leftovers(const char *state_dir, const char *agent)
+int amp_agent_end_leftovers(const char *state_dir, const char *agent, bool ours)
 {
-    const struct amp_attempt_processes of = {state_dir, agent, NULL, true};
+    const struct amp_attempt_processes of = {state_dir, agent, NULL, true, ours};
 
     return amp_attempt_end_processes(&of);
 }

@@ -100,6 +100,7 @@ int amp_work_log_add(json_t *log, const json_t *entry, int64_t now_ms, struct am
 struct amp_attempt_processes {
     const char *state_dir, *agent, *task;
     bool kill;
+    bool ours; /* only descendants of this process, the subreaper of the agents that it started */
 };
 int amp_attempt_processes(const struct amp_attempt_processes *of);
 /* Kills them, also those that are forked meanwhile, and waits up to a second until none is left.
@@ -107,9 +108,9 @@ int amp_attempt_processes(const struct amp_attempt_processes *of);
 int amp_attempt_end_processes(const struct amp_attempt_processes *of);
 
 /* Kills the processes that have the environment of an attempt of this agent in this state. The
- * caller holds the worker's lock, so no other worker owns them, and runs no attempt itself. Returns
- * their number. */
-int amp_agent_end_leftovers(const char *state_dir, const char *agent);
+ * caller holds the worker's lock, so no other worker owns them, and runs no attempt itself. ours:
+ * the agent ran below this process. Returns their number. */
+int amp_agent_end_leftovers(const char *state_dir, const char *agent, bool ours);
 
 /* Reads a captured file of at most max bytes. The agent may have replaced it: a link is none. -1
  * without an error: there is no such file. */

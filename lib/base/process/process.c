@@ -185,6 +185,65 @@ static int list_processes(struct processes *list)
     return 0;
 }
 
+/* Adds the children that a thread started or adopted. false: this kernel does not tell them. */
+static bool list_thread_children(const char *path, struct processes *list)
+{
+    AMP_BUF struct amp_buf text = {.max = 16 << 20};
+    struct process p;
+    char *rest = NULL;
+
+    if (amp_file_read(AT_FDCWD, path, text.max - 1, &text, NULL) < 0 ||
+        amp_buf_add(&text, "", 1, NULL) < 0)
+        return false;
+    for (char *name = strtok_r(text.data, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+        if (read_process(name, &p)) {
+            if (amp_grow(&list->v, &list->cap, list->n, sizeof *list->v, NULL) < 0)
+                return false;
+            list->v[list->n++] = p;
+        }
+    return true;
+}
+
+static bool list_children(pid_t pid, struct processes *list)
+{
+    char path[600];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *d = opendir(path);
+    bool told = d != NULL;
+    struct dirent *e;
+    while (told && (e = readdir(d))) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, e->d_name);
+        told = !isdigit((unsigned char)e->d_name[0]) || list_thread_children(path, list);
+    }
+    if (d)
+        closedir(d);
+    return told;
+}
+
+/* Lists the descendants of this process alone, which takes no look at every process of the machine.
+ * Its own children are all there, as it reaps them itself; of the children of a living one, some
+ * that are started or end at the same time may be missing. */
+static bool list_descendants(struct processes *list)
+{
+    bool told = list_children(getpid(), list);
+    for (size_t i = 0; told && i < list->n; i++)
+        list_children(list->v[i].pid, list); /* it may have ended */
+    return told;
+}
+
+int amp_process_descendants(pid_t **out, size_t *n, struct amp_error *err)
+{
+    struct processes list = {0};
+    bool told = list_descendants(&list);
+    *n = 0;
+    *out = told ? calloc(list.n + 1, sizeof **out) : NULL;
+    for (size_t i = 0; *out && i < list.n; i++)
+        if (!list.v[i].zombie)
+            (*out)[(*n)++] = list.v[i].pid;
+    free(list.v);
+    return *out ? 0 : told ? amp_fail_memory(err) : 1;
+}
+
 /* Whether an orphan may belong to another child; then it is not signalled until that one ends. */
 static bool others_own_trees(pid_t root)
 {
@@ -218,9 +277,14 @@ static void mark_tree(struct processes *list, pid_t root)
 int amp_child_tree_signal(pid_t root, int sig)
 {
     struct processes list = {0};
-    if (list_processes(&list)) {
-        free(list.v);
-        return 0;
+    /* Every process of the tree descends from this one, the subreaper. KILL is repeated until none
+     * is left, so another round finds what the quick look lacked. */
+    if (sig != SIGKILL || !list_descendants(&list)) {
+        list.n = 0;
+        if (list_processes(&list)) {
+            free(list.v);
+            return 0;
+        }
     }
     mark_tree(&list, root);
     int living = 0;

@@ -22,6 +22,10 @@ pid_t amp_process_parent(pid_t pid);
  * process of this boot. 0: it does not run, or cannot be read. */
 int64_t amp_process_started(pid_t pid);
 
+/* The living descendants of this process; the caller frees *out. Orphans are among them if it is
+ * their subreaper. 1: this kernel does not tell them (CONFIG_PROC_CHILDREN). */
+int amp_process_descendants(pid_t **out, size_t *n, struct amp_error *err);
+
 /* Notes the children that were started here and not yet waited for. Other children of this process
  * are orphans that it got as a subreaper. */
 int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err);

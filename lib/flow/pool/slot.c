@@ -166,7 +166,7 @@ void amp_slot_leave(struct amp_slot *slot)
     /* A confined agent's processes end with it. Another agent's processes that left its session are
      * found by their environment. */
     if (!amp_pool_is_walled(slot->pool))
-        amp_agent_end_leftovers(slot->w.state_dir, slot->agent);
+        amp_agent_end_leftovers(slot->w.state_dir, slot->agent, true);
     if (*slot->w.left.worktree)
         amp_worker_vacate(&slot->w);
 }
@@ -283,7 +283,7 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
     if (rc < 0)
         rc = job_broken(slot, &out, err);
     if (rc >= 0 && !slot->ended && !amp_pool_is_walled(slot->pool))
-        amp_agent_end_leftovers(w->state_dir, slot->agent);
+        amp_agent_end_leftovers(w->state_dir, slot->agent, true);
     if (rc >= 0)
         rc = amp_pool_limit(slot, err);
     slot->keeps = out.keeps && (out.end == AMP_POOL_AGAIN || out.end == AMP_POOL_PARKED);

@@ -443,7 +443,7 @@ int amp_worker_join(struct amp_worker *w, struct amp_error *err)
     }
     if ((o->argv || w->role->in_sessions) && !o->wait && amp_confined_record(w, err) < 0)
         return -1;
-    int left = amp_agent_end_leftovers(w->state_dir, o->agent);
+    int left = amp_agent_end_leftovers(w->state_dir, o->agent, false);
     if (left)
         o->note("ended %d process%s left by an earlier run of %s", left, left == 1 ? "" : "es",
                 o->agent);

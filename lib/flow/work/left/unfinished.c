@@ -154,7 +154,7 @@ static int agent_lock(const struct amp_unfinished_spec *s, const char *agent, in
     if (s->agent)
         return strcmp(s->agent, agent) != 0;
     if (amp_outbox_lock(s->store, agent, 0, lock, &why) == 0) {
-        amp_agent_end_leftovers(s->state_dir, agent);
+        amp_agent_end_leftovers(s->state_dir, agent, false);
         return 0;
     }
     if (amp_code_is(why.code, lock_timeout))
