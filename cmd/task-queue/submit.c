@@ -178,12 +178,12 @@ static int priority_take(struct filter *f, const struct amp_view *v, struct amp_
 
     if (!r)
         return -1;
-    int rc = amp_session_escalation_take(&voice, NULL, v, true, r->id, &why);
-    if (rc == 0) {
+    int taken = amp_session_escalation_take(&voice, NULL, v, true, r->id, &why);
+    if (taken > 0) {
         r->ok = true;
         return 0;
     }
-    if (rc > 0)
+    if (taken == 0)
         amp_fail(&why, AMP_NO, unknown_ref, "session %.*s has no TASK %.*s",
                  AMP_CLIP(v->session, 200), AMP_CLIP(v->task, 200));
     if (amp_fail_unless_no(err, &why) < 0)

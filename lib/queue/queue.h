@@ -80,8 +80,8 @@ struct amp_queue_submit {
 };
 int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int64_t *seq,
                      uint8_t *now, enum amp_store_outcome *outcome, struct amp_error *err);
-/* Tests a submission; changes nothing. 0: it enters; 1: the same message was submitted
- * before; NO duplicate_job, duplicate_msg_id: another message with its id was. */
+/* Whether the same message was submitted before; if not, it would enter. Changes nothing. NO
+ * duplicate_job, duplicate_msg_id: another message with its id was submitted. */
 int amp_queue_check(struct amp_store *s, const struct amp_queue_submit *q, struct amp_error *err);
 
 /* One step. In START, RELEASE, YIELD, FORCE, PARK, DONE, FAIL, LOSE the worker must have the claim,

@@ -117,13 +117,12 @@ int amp_session_entry_add(const struct amp_session_voice *v, const struct amp_se
 {
     char id[AMP_UUID_MAX];
     struct addition a = {v, e, emits, n_emits, id, {.max = AMP_REC_MAX}};
-    enum amp_store_outcome how;
 
     amp_uuid4(id);
     int rc = amp_store_update(v->store, key_of(e->session, e->task, amp_span_str(name ? name : id)),
-                              NULL, on_add, &a, &how, err);
+                              NULL, on_add, &a, NULL, err);
     amp_buf_release(&a.json);
-    return rc < 0 ? -1 : how == AMP_STORE_UNCHANGED;
+    return rc;
 }
 
 /* ---- reading ---- */

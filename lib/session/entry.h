@@ -37,8 +37,8 @@ struct amp_session_entry {
     struct amp_span json;  /* the message, or the other members of the audit record: an object */
 };
 
-/* Adds an entry. name: unique in the task, so that the same entry is not added twice; NULL: a new
- * one. 0: added; 1: there is one with the name. seq and id are set by this function. */
+/* Adds an entry, unless there is one with the name. name: unique in the task; NULL: a new one. seq
+ * and id are set by this function. */
 int amp_session_entry_add(const struct amp_session_voice *v, const struct amp_session_entry *e,
                           const char *name, const struct amp_store_emit *emits, uint32_t n_emits,
                           struct amp_error *err);

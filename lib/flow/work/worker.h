@@ -118,10 +118,10 @@ struct amp_worker_role {
     const char *asked_by; /* the role that may send them; NULL: every sender of them */
     bool disposable;      /* its worktree may be removed with its uncommitted changes */
     /* Checks a message before it is taken; bad: the code of its first error, or NULL for a valid
-     * message. 0: take it; 1: it was refused and answered; -1: failure. */
+     * message. Whether it was refused, and answered. */
     int (*admit)(struct amp_worker *w, const struct amp_view *v, const char *bad,
                  struct amp_error *err);
-    /* Works on a job. 0: the job made a step; 1: it has to wait (suspended); -1: failure. */
+    /* Works on a job. Whether the job has to wait (suspended); if not, it made a step. */
     int (*work)(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                 struct amp_error *err);
     /* Takes a nack. 1: the role handled it; 0: it is about a sent message; -1: failure. NULL: all

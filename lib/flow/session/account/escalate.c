@@ -124,7 +124,8 @@ bool amp_session_is_escalation(const struct amp_view *v)
            amp_tape_get(v->tape, 0, AMP_SPAN("new_priority")) != AMP_TOK_NONE;
 }
 
-/* Whether the sender is a person or the orchestrator. */
+/* Whether this state has the session. NO E_PERMISSION_DENIED: the sender is neither a person nor
+ * the orchestrator. */
 static int sender_check(const struct amp_session_voice *v, struct amp_identities *ids,
                         const struct amp_view *event, bool trusted, struct amp_error *err)
 {
@@ -136,7 +137,7 @@ static int sender_check(const struct amp_session_voice *v, struct amp_identities
 
     int found = amp_session_find(v->store, event->session, &mem, &x, err);
     if (found <= 0)
-        return found < 0 ? -1 : 1;
+        return found;
     int who = amp_identities_who(ids, event, trusted, &said, &why, err);
     if (who < 0)
         return -1;
@@ -144,7 +145,7 @@ static int sender_check(const struct amp_session_voice *v, struct amp_identities
         return amp_fail(err, AMP_NO, E_PERMISSION_DENIED, "%s: %s", why.code, why.what);
     bool may = said.how != AMP_SAID_SIGNED || said.is_operator ||
                (amp_span_copy(x.orchestrator, name, sizeof name) && amp_said_by(ids, &said, name));
-    return may ? 0
+    return may ? 1
                : amp_fail(err, AMP_NO, E_PERMISSION_DENIED,
                           "only a person or the orchestrator changes the priority of a TASK");
 }
@@ -157,9 +158,9 @@ int amp_session_escalation_take(const struct amp_session_voice *v, struct amp_id
 
     *job = '\0';
     if (!amp_session_is_escalation(event))
-        return 1;
+        return 0;
     int rc = sender_check(v, ids, event, trusted, err);
-    if (rc != 0)
+    if (rc <= 0)
         return rc;
     if (amp_buf_reserve(&mem, event->text.n, err) < 0)
         return -1;
@@ -171,6 +172,6 @@ int amp_session_escalation_take(const struct amp_session_voice *v, struct amp_id
                                        .line = event->message};
     rc = amp_session_escalate(v, &r, &none, job, err);
     if (rc < 0 && err->status == AMP_NO && amp_code_is(err->code, unknown_ref))
-        return 1;
-    return rc < 0 ? -1 : 0;
+        return 0;
+    return rc < 0 ? -1 : 1;
 }

@@ -31,9 +31,9 @@ enum amp_session_ranked amp_session_escalate(const struct amp_session_voice *v,
                                              const struct amp_session_rank *r, struct amp_buf *out,
                                              char job[AMP_QUEUE_ID_MAX], struct amp_error *err);
 
-/* Takes a valid message of an input. 0: it was carried out; 1: it is something else, or about a
- * TASK that this state does not have: it only passes; -1: err.status NO: refused
- * (E_PERMISSION_DENIED, or the codes above; *err has them), else a failure. */
+/* Whether a valid message of an input was carried out; if not, it is something else, or about a
+ * TASK that this state does not have: it only passes. NO: refused (E_PERMISSION_DENIED, or the
+ * codes above). */
 int amp_session_escalation_take(const struct amp_session_voice *v, struct amp_identities *ids,
                                 const struct amp_view *event, bool trusted,
                                 char job[AMP_QUEUE_ID_MAX], struct amp_error *err);

@@ -214,7 +214,7 @@ int amp_tasking_response_put(struct amp_tasking *t, const json_t *response, stru
 
 /* ---- review.c ---- */
 
-/* The wait for a person. 0: the RESPONSE may be sent; 1: the decision is missing; -1. */
+/* Whether the decision of a person is still missing; if not, the RESPONSE may be sent. */
 int amp_tasking_review(struct amp_tasking *t, struct amp_error *err);
 /* The RESPONSE that waits for a person, in t->response. 1; 0: there is none; -1. */
 int amp_tasking_review_find(struct amp_tasking *t, struct amp_error *err);

@@ -25,8 +25,8 @@ struct amp_prepare amp_confined_prepare_of(struct amp_worker *w);
 
 /* Runs a command that checks the work of an attempt, in its place, as confined as the attempt's
  * command and with the access of its message, but without its control FIFO and with .git read-only.
- * 0: it ended, or could not be started; 1: it was ended because the work is being stopped; -1:
- * failure. */
+ * Whether it was ended because the work is being stopped; if not, it ended by itself or could not
+ * be started. */
 struct amp_checks_command;
 int amp_confined_check(struct amp_worker *w, const struct amp_assignment *k,
                        struct amp_checks_command *c, struct amp_error *err);
