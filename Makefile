@@ -48,7 +48,7 @@ SO_SRC    := $(sort $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.
 SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
-SHARED    := channels land
+SHARED    := channels task
 SCRIPTS   := $(notdir $(wildcard libexec/scripts/*))
 BINS      := $(TOOLS:%=$(BUILD)/bin/%)
 LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%) \

@@ -36,7 +36,7 @@ setup() {
   done
   diff -r "$AMP_TOP/examples/hooks" share/amp/hooks
   diff -r "$AMP_TOP/share/channels" share/amp/channels
-  diff -r "$AMP_TOP/share/land" share/amp/land
+  diff -r "$AMP_TOP/share/task" share/amp/task
   need jq
   echo '{"hitl":{"channels":{"scripts":[{"name":"ntfy"}]}}}' >"$BATS_TEST_TMPDIR/channels.json"
   run -78 setsid bin/hitl-prompt -c "$BATS_TEST_TMPDIR/channels.json" --state "$BATS_TEST_TMPDIR/state" </dev/null

@@ -1,13 +1,7 @@
-/*
- * task-dispatch diff: what a task's branch changes, by git with the person's pager. The settings of
- * the task's repository may be an agent's, so none of them starts a program: not the pager, not a
- * diff driver, not a remote.
- */
+/* task-dispatch diff: what a task's branch changes. share/task/diff runs git. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <amp/base/child.h>
@@ -59,67 +53,13 @@ static int commits_find(struct comparing *c, struct amp_git *git, struct amp_err
                     : target_find(c, git, err);
 }
 
-/* Outside of the repository, git knows the person's core.pager only. */
-static int pager_choose(struct amp_error *err)
-{
-    const char *const argv[] = {"git", "config", "--get", "core.pager", NULL};
-    const char *pager = getenv("GIT_PAGER");
-    char said[PATH_MAX] = "";
-    struct amp_child child;
-    struct amp_child_end end;
-    AMP_CLOSE int out = memfd_create("pager", MFD_CLOEXEC);
-
-    if (pager)
-        return 0;
-    if (out < 0)
-        return amp_fail_errno(err, AMP_IOERR, "memfd");
-    const struct amp_child_spec spec = {
-        .argv = argv, .cwd = "/", .fd_in = -1, .fd_out = out, .fd_err = -1, .dies_with_us = true};
-    if (amp_child_start(&spec, &child, err) < 0 ||
-        amp_child_wait(&child, -1, 1000, NULL, &end, err) < 0)
-        return -1;
-    ssize_t n = pread(out, said, sizeof said - 1, 0);
-    said[n > 0 ? n : 0] = '\0';
-    said[strcspn(said, "\n")] = '\0';
-    pager = *said ? said : getenv("PAGER");
-    return setenv("GIT_PAGER", pager && *pager ? pager : "less", 1) < 0 ? amp_fail_memory(err) : 0;
-}
-
-static int environment_clean(struct amp_error *err)
-{
-    static const char *const gone[] = {"GIT_DIR",          "GIT_WORK_TREE",        "GIT_INDEX_FILE",
-                                       "GIT_COMMON_DIR",   "GIT_EXTERNAL_DIFF",    "GIT_NAMESPACE",
-                                       "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"};
-
-    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
-        unsetenv(gone[i]);
-    /* A missing object is not fetched: the remote of a partial clone is a setting. */
-    return setenv("GIT_NO_LAZY_FETCH", "1", 1) < 0 || setenv("GIT_ALLOW_PROTOCOL", "none", 1) < 0 ||
-                   setenv("GIT_OPTIONAL_LOCKS", "0", 1) < 0
-               ? amp_fail_memory(err)
-               : 0;
-}
-
-/* Runs git, which starts the pager. Returns its exit status. */
+/* Runs share/task/diff, which starts git and the pager. Returns its exit status. */
 static int git_run(const struct comparing *c, struct amp_error *err)
 {
-    char range[2 * AMP_OID_MAX + 4];
+    char script[PATH_MAX], range[2 * AMP_OID_MAX + 4];
     struct amp_child child;
     struct amp_child_end end;
-    const char *const argv[] = {"git",
-                                "-C",
-                                c->task.repo,
-                                "-c",
-                                "core.fsmonitor=false",
-                                "-c",
-                                "core.hooksPath=/dev/null",
-                                "diff",
-                                "--no-ext-diff",
-                                "--no-textconv",
-                                "--submodule=short",
-                                range,
-                                "--",
-                                NULL};
+    const char *const argv[] = {script, c->task.repo, range, NULL};
     const struct amp_child_spec spec = {.argv = argv,
                                         .fd_in = STDIN_FILENO,
                                         .fd_out = STDOUT_FILENO,
@@ -129,7 +69,7 @@ static int git_run(const struct comparing *c, struct amp_error *err)
     snprintf(range, sizeof range, "%s...%s", c->from, c->to);
     /* Ctrl-C in the pager is the pager's. */
     amp_signals_install();
-    if (pager_choose(err) < 0 || environment_clean(err) < 0 ||
+    if (amp_helper_path("../../share/amp/task/diff", script, sizeof script, err) < 0 ||
         amp_child_start(&spec, &child, err) < 0 ||
         amp_child_wait(&child, -1, 1000, NULL, &end, err) < 0)
         return -1;

@@ -1,5 +1,5 @@
 /* task-dispatch land --pr: gives the verified work to the script that pushes it and opens a pull
- * request, share/land/pull-request. */
+ * request, share/task/pull-request. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ int land_pull(struct landing *l, struct amp_error *err)
     if (strlen(l->task.branch) > 255 || strcmp(l->task.branch, l->branch) == 0)
         return amp_fail(err, AMP_USAGE, bad_branch, "%.100s: a pull request is from another branch",
                         l->task.branch);
-    if (amp_helper_path("../../share/amp/land/pull-request", script, sizeof script, err) < 0 ||
+    if (amp_helper_path("../../share/amp/task/pull-request", script, sizeof script, err) < 0 ||
         request_write(l, &request, err) < 0 ||
         amp_runner_start(&run, &spec, amp_buf_span(&request), -1, GRACE_MS, err) < 0 ||
         amp_runner_finish(&run, &amp_stop, &end, err) < 0)
