@@ -78,7 +78,7 @@ LIBS_key-worker := -lcrypto
 LIBS_amp-top    := -lncursesw -ltinfo
 
 .PHONY: all programs demo check check-fast bench fuzz soak install install-html uninstall html dist deb \
-  deps deps-check format lint clean unit-tests units print-flags $(TOOLS) $(HELPERS)
+  deps deps-check format lint clean unit-tests units print-flags FORCE $(TOOLS) $(HELPERS)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
