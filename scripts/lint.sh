@@ -6,7 +6,7 @@
 #                                  exits processes caps folders words names codes format shell external neighbours tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
-shopt -s nullglob globstar lastpipe
+shopt -s nullglob globstar extglob lastpipe
 found=0
 CC=${CC:-cc}
 read -ra cc <<<"$CC" # may be several words: "ccache gcc"
@@ -222,9 +222,26 @@ check_shadows() {
     $2 in libc { print $1 ": " $2 ": a name of libc" }' | findings
 }
 
+# A header compiles alone. The build shows it for the header that a file includes before anything else; the others are
+# compiled, twice, as is one without a guard.
 check_headers() {
   local f
+  local -A first=()
+  while read -r f; do first[$f]=1; done < <(awk '
+    FNR == 1 && FILENAME ~ /\.c$/ { todo = 1 }
+    FNR == 1 && FILENAME ~ /\.h$/ { todo = 0; guard = "" }
+    todo && /^#/ { if (/^#include [<"]/) { gsub(/[<">]/, "", $2); included[$2] = 1 } todo = 0 }
+    /^#ifndef / && guard == "" { guard = $2 }
+    /^#define / && $2 == guard && FILENAME ~ /\.h$/ { guarded[FILENAME] = 1 }
+    END {
+      for (f in guarded) {
+        name = f
+        sub(/^(include|lib)\//, "", name)
+        if (name in included) print f
+      }
+    }' {include,lib,cmd,libexec}/**/*.[ch] /dev/null)
   for f in include/amp/**/*.h lib/**/*.h cmd/**/*.h libexec/**/*.h; do
+    [ -z "${first[$f]-}" ] || continue
     printf '#include "%s"\n#include "%s"\n' "$PWD/$f" "$PWD/$f" |
       "${cc[@]}" -std=gnu11 -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='""' -Wall -Wextra -Werror \
         -Wno-unused-function -fsyntax-only -x c - >/dev/null 2>&1 ||
@@ -392,9 +409,9 @@ check_shell() {
     echo "note: shellcheck is not installed"
     return
   }
-  local f list=()
+  local f first list=()
   for f in scripts/* .ci/run tests/run tests/soak bench/* examples/**/* libexec/scripts/* share/**/* tests/**/*; do
-    [ -f "$f" ] && head -n 1 "$f" | grep -qE '^#!.*\b(ba|da)?sh$' && list+=("$f")
+    [ -f "$f" ] && read -rn 40 first <"$f" && [[ $first == '#!'*[/\ ]?(ba|da)sh ]] && list+=("$f")
   done
   [ ${#list[@]} -eq 0 ] || shellcheck -x -f gcc -S warning "${list[@]}" | findings
 }

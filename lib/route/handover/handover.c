@@ -23,8 +23,8 @@
 #include "message/record/record.h"
 #include "route/handover/handover.h"
 
-#define GRACE_MS 2000
-#define LINE_MAX ((size_t)256 << 20)
+#define GRACE_MS       2000
+#define LINE_BYTES_MAX ((size_t)256 << 20)
 
 int amp_handover_open(struct amp_handover *h, struct amp_error *err)
 {
@@ -37,7 +37,7 @@ int amp_handover_open(struct amp_handover *h, struct amp_error *err)
         return 0;
     if (own && amp_output_open(path, h->o->open_timeout_ms, -1, h->o->stop, &fd, err) < 0)
         return -1;
-    if (amp_outq_open(&h->out, fd, own, LINE_MAX, err) < 0) {
+    if (amp_outq_open(&h->out, fd, own, LINE_BYTES_MAX, err) < 0) {
         if (own)
             close(fd);
         return -1;
@@ -152,7 +152,7 @@ static int wrapped_add(const struct amp_inbox_msg *m, struct amp_buf *b, struct 
 static int line_write(struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
-    amp_buf_init(&b, LINE_MAX);
+    amp_buf_init(&b, LINE_BYTES_MAX);
     int rc;
     if (strcmp(h->o->format, "text") == 0)
         rc = text_add(h, m, &b, err);
