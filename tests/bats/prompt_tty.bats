@@ -381,7 +381,7 @@ sleeping() { grep -q '^State:[[:space:]]*S' "/proc/$1/status"; }
   wait_until 20 shows "Not confirmed."
   wait_until 20 at_prompt
   keys "rollback" Enter
-  wait_until 20 shows "missing_commit" || wait_until 1 grep -q missing_commit err
+  wait_until 20 grep -q missing_commit err
   wait_until 20 at_prompt
   keys "rollback 0123456789" Enter
   wait_until 20 eval 'bottom | grep -q "^yes?"'
