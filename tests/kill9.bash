@@ -4,10 +4,10 @@
 #   kill9_round MAX_MS COMMAND...   the same, counted; its status is 0
 #   kill9_lines                     passes the whole lines of stdin, drops a torn last one
 #
-# $kills counts how often the kill came before the command's own end; $KILL_ROUNDS (default 200) is
+# $kills counts how often the kill came before the command's own end; $KILL_ROUNDS (default 80) is
 # how many rounds a test should make. The seed is printed: KILL_SEED=N repeats the moments.
 
-KILL_ROUNDS=${KILL_ROUNDS:-200}
+KILL_ROUNDS=${KILL_ROUNDS:-80}
 KILL_SEED=${KILL_SEED:-$RANDOM}
 RANDOM=$KILL_SEED
 kills=0

@@ -1,10 +1,11 @@
 # LOOP_ROUNDS sets how many loops run in a row, LOOP_TASKS how many tasks are in flight at once.
 # The whole loop, from `task-dispatch new` to the last verdict, through the script that users copy.
 # long
+# plain: it joins filters that have suites of their own
 
 load lib
 
-: "${LOOP_ROUNDS:=50}" "${LOOP_TASKS:=100}"
+: "${LOOP_ROUNDS:=10}" "${LOOP_TASKS:=40}"
 LOOP=$AMP_TOP/examples/qa-loop/loop.sh
 
 setup() {
@@ -27,9 +28,10 @@ A
 #!/bin/sh
 set -eu
 . "$MAYBE_DIE"
-jq '{decision: "approved", confidence: 1,
-     criteria_results: [.[] | {criterion: (if type == "object" then .criterion else . end), passed: true, evidence: "seen"}]}' \
-  "$AMP_CRITERIA" >"$AMP_RESULT.new"
+criterion='a file says so'
+grep -qF "$criterion" "$AMP_CRITERIA"
+echo '{"decision":"approved","confidence":1,"criteria_results":[' >"$AMP_RESULT.new"
+echo "{\"criterion\":\"$criterion\",\"passed\":true,\"evidence\":\"seen\"}]}" >>"$AMP_RESULT.new"
 mv "$AMP_RESULT.new" "$AMP_RESULT"
 A
   # Dies at random, but at most twice at one piece of work: a third time would end its attempts.
@@ -109,7 +111,7 @@ readme_session() {
   [[ $output == *"is approved: task T-"* ]]
 }
 
-@test "fifty loops in a row end, each with its approval" {
+@test "loops in a row end, each with its approval" {
   for ((i = 1; i <= LOOP_ROUNDS; i++)); do
     rm -rf state work.worktrees
     git -C work worktree prune
@@ -120,7 +122,7 @@ readme_session() {
   done
 }
 
-@test "100 tasks of 5 KB are in flight at once and all are approved" {
+@test "more tasks of 5 KB than pipes hold are in flight at once, and all are approved" {
   tasks "$LOOP_TASKS" 5000 >tasks.ndjson
   timeout 240 bash "$LOOP" state <tasks.ndjson >out 2>err
   [ "$(approved)" -eq "$LOOP_TASKS" ]

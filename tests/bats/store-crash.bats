@@ -37,7 +37,7 @@ replay() {
 @test "kill -9 at any moment loses nothing that was acknowledged" {
   : >acked
   # More work than the pipe takes: no round is over before it is killed.
-  for ((round = 1; round <= ${KILL_ROUNDS:-200}; round++)); do
+  for ((round = 1; round <= ${KILL_ROUNDS:-80}; round++)); do
     exec {out}< <(exec "$tool" "$S" work "r$round" 1000000 $((1 + round % 7)) 2>>errors)
     pid=$!
     for ((k = RANDOM % 12; k >= 0; k--)); do
@@ -48,12 +48,12 @@ replay() {
     exec {out}<&-
   done
   [ ! -s errors ] || { cat errors; false; }
-  [ "$(wc -l <acked)" -gt 400 ]
+  [ "$(wc -l <acked)" -gt $((2 * ${KILL_ROUNDS:-80})) ]
   "$tool" "$S" check <acked
 }
 
 @test "kill -9 while the index is written: it is complete, and not made again" {
-  for ((round = 1; round <= ${KILL_ROUNDS:-60}; round++)); do
+  for ((round = 1; round <= ${KILL_ROUNDS:-25}; round++)); do
     exec {out}< <(exec "$tool" "$S" index "r$round" 1000 2>>errors)
     pid=$!
     for ((k = RANDOM % 100; k >= 0; k--)); do
@@ -191,7 +191,7 @@ SH
   with_shim AMP_FAULT_TRACE="$PWD/trace" "$tool" "$S" index a 12 >/dev/null &
   with_shim AMP_FAULT_TRACE="$PWD/trace" "$tool" "$S" index b 12 >/dev/null
   wait
-  run -0 replay "${CRASH_SEED:-5}" "${INDEX_IMAGES:-60}"
+  run -0 replay "${CRASH_SEED:-5}" "${INDEX_IMAGES:-16}"
   echo "# $output" >&3
   [[ $output == *" 0 with a new index"* ]]
 }
