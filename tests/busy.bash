@@ -4,7 +4,7 @@
 #   patient SECONDS   prints the limit in seconds (an integer), multiplied by that
 
 busy=100
-busy_processors=$(nproc)
+export busy_processors=${busy_processors:-$(nproc)}
 
 # The larger of two measures counts: the load average is late, and the number of running processes is of one moment.
 # TEST_SLOW multiplies both, for programs that are slow by themselves (valgrind).

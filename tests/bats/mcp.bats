@@ -50,7 +50,7 @@ hear() { IFS= read -r -t "${limit:-30}" line <&8; }
 # hears ID: the answer with this id; what comes before it is in heard.ndjson.
 hears() {
   while hear; do
-    jq -e --argjson id "$1" '.id == $id' <<<"$line" >/dev/null && return
+    [[ $line == '{"jsonrpc":"2.0","id":'"$1",* ]] && return
     printf '%s\n' "$line" >>heard.ndjson
   done
   return 1
