@@ -8,6 +8,7 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "count.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
@@ -47,9 +48,8 @@ static const struct amp_opt send_opts[] = {
 static enum amp_ack_stage stage_for(const struct amp_view *v)
 {
     const struct amp_delivery_terms *t = amp_delivery_of(v->protocol);
-    for (int i = 0; stage && stages[i]; i++)
-        if (strcmp(stage, stages[i]) == 0)
-            return (enum amp_ack_stage)i;
+    if (stage)
+        return (enum amp_ack_stage)amp_word_find(stages, amp_span_str(stage));
     return t->acknowledges ? t->waits_for : AMP_STAGE_READ;
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/backoff.h"
 #include "base/codes.h"
+#include "base/words.h"
 #include "cli/config.h"
 #include "flow/activity/activity.h"
 #include "flow/wake.h"
@@ -100,9 +101,7 @@ struct amp_deadline_ctx sweep_deadlines(struct amp_metrics *metrics)
     c.note = amp_note;
     if (prepare.command_ms > PREPARE_MS)
         prepare.command_ms = PREPARE_MS;
-    for (unsigned i = 0; severities[i]; i++)
-        if (strcmp(severities[i], severity) == 0)
-            c.severity = (enum amp_level)i;
+    c.severity = (enum amp_level)amp_word_find(severities, amp_span_str(severity));
     return c;
 }
 

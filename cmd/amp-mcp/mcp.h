@@ -74,7 +74,6 @@ enum mcp_level {
 #define X(id, word) MCP_##id,
     MCP_LEVELS(X)
 #undef X
-        MCP_LEVEL_COUNT
 };
 
 /* The places in which a tool can work. */

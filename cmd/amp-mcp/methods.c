@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "mcp.h"
 #include "protocol/compose/json.h"
 
@@ -14,20 +15,7 @@ const struct mcp_revision_row mcp_revisions[MCP_REVISION_COUNT] = {
 #undef X
 };
 
-static const char *const level_words[] = {
-#define X(id, word) word,
-    MCP_LEVELS(X)
-#undef X
-};
-
-/* -1: unknown */
-static int level_find(const char *word)
-{
-    for (int i = 0; i < MCP_LEVEL_COUNT; i++)
-        if (strcmp(level_words[i], word) == 0)
-            return i;
-    return -1;
-}
+AMP_WORDS(level_words, MCP_LEVELS);
 
 static int revision_find(const char *text)
 {
@@ -117,7 +105,7 @@ static void ping(struct mcp *m, const struct mcp_to *to, json_t *params)
 
 static void level_set(struct mcp *m, const struct mcp_to *to, json_t *params)
 {
-    int level = level_find(amp_json_str(params, "level"));
+    int level = amp_word_find(level_words, amp_span_str(amp_json_str(params, "level")));
 
     if (level < 0) {
         mcp_error(m, to, AMP_RPC_PARAMS, NULL,
@@ -239,7 +227,7 @@ static bool meta_read(struct mcp *m, struct mcp_to *to, const struct method *met
     const char *level = amp_json_str(meta, META "logLevel"), *text = json_string_value(version);
 
     to->modern = version != NULL;
-    to->level = *level ? level_find(level) : -1;
+    to->level = amp_word_find(level_words, amp_span_str(level));
     if (!to->modern && !m->initialized && !method->at_once) {
         mcp_error(m, to, AMP_RPC_PARAMS, NULL,
                   "params._meta has no " META "protocolVersion, and there was no initialize");

@@ -15,6 +15,7 @@
 
 #include "base/codes.h"
 #include "base/loop.h"
+#include "base/words.h"
 #include "flow/facts.h"
 #include "flow/identity/head.h"
 #include "flow/keep.h"
@@ -162,11 +163,7 @@ void mcp_notify(struct mcp *m, const char *method, json_t *params)
 
 void mcp_log(struct mcp *m, const struct mcp_to *to, enum mcp_level level, const char *fmt, ...)
 {
-    static const char *const words[] = {
-#define X(id, word) word,
-        MCP_LEVELS(X)
-#undef X
-    };
+    AMP_WORDS(words, MCP_LEVELS);
     AMP_BUF struct amp_buf safe = {0};
     char text[600];
     va_list ap;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "cli/config_schema.h"
 #include "cli/finding.h"
 #include "flow/config.h"
@@ -33,11 +34,7 @@ static struct amp_router_options router = {
     .hangup = &amp_hangup,
     .reread = reload_routes};
 static const char *on_gap;
-static const char *const gap_words[] = {
-#define X(id, word) word,
-    AMP_CURSOR_GAP_WORDS(X)
-#undef X
-        NULL};
+AMP_WORDS(gap_words, AMP_CURSOR_GAP_WORDS);
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees, takes;
 static const char *config;
 static struct confine_options walls;
@@ -175,9 +172,8 @@ static int options_set(struct amp_error *err)
     port->minds = router.state != NULL || credits > 0;
     port->durable = router.state != NULL;
     port->unopened = router.dry;
-    for (int i = 0; on_gap && gap_words[i]; i++)
-        if (strcmp(on_gap, gap_words[i]) == 0)
-            router.source.on_gap = (enum amp_on_gap)i;
+    if (on_gap)
+        router.source.on_gap = (enum amp_on_gap)amp_word_find(gap_words, amp_span_str(on_gap));
     if (lanes_set(config, router.state, (const char *const *)lane_settings.v, lane_settings.n,
                   &router.lanes, err) < 0)
         return -1;

@@ -3,6 +3,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/words.h"
 #include "cli/cli.h"
 #include "cli/config_schema.h"
 #include "cli/rows.h"
@@ -29,16 +30,8 @@ static const char *const protocols[] = {
         NULL};
 
 static const char *const drafts[] = {"2020-12", "7", NULL};
-static const char *const outputs[] = {
-#define X(id, name) name,
-    AMP_OUTPUT_LIST(X)
-#undef X
-        NULL};
-static const char *const agents[] = {
-#define X(id, name) name,
-    SAID_LIST(X)
-#undef X
-        NULL};
+AMP_WORDS(outputs, AMP_OUTPUT_LIST);
+AMP_WORDS(agents, SAID_LIST);
 static const char *const stats_formats[] = {"text", "json", NULL};
 
 static const struct amp_opt opts[] = {
@@ -134,9 +127,7 @@ static void check_conversion(void)
         amp_die_usage("--extract and --document exclude each other");
     if (from && !opt.extract)
         amp_die_usage("--from needs --extract");
-    for (int i = 0; from && agents[i]; i++)
-        if (strcmp(agents[i], from) == 0)
-            opt.from = i;
+    opt.from = amp_word_find(agents, amp_span_str(from));
     if (to && effective)
         amp_die_usage("--effective and --to exclude each other");
     if (fill.n && !to)
@@ -225,18 +216,11 @@ static void refuse_contradictions(int n_files)
             amp_die_usage("%s checks every line; --sample excludes it", exhaustive[i].name);
 }
 
-static enum amp_output choose_output(void)
-{
-    int form = 0;
-    while (output && outputs[form] && strcmp(outputs[form], output) != 0)
-        form++;
-    return (enum amp_output)form;
-}
-
 static int run_files(struct amp_command *c, struct amp_error *err)
 {
     opt.mode = choose_mode();
-    opt.output = choose_output();
+    if (output)
+        opt.output = (enum amp_output)amp_word_find(outputs, amp_span_str(output));
     refuse_contradictions(c->argc);
     opt.name_files = c->argc > 0;
     opt.protect = protect.v;

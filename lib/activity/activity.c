@@ -10,16 +10,13 @@
 
 #include "base/codes.h"
 #include "base/process/process.h"
+#include "base/words.h"
 #include "record/subject.h"
 
 enum { ACTIVE, ENDED };
 static const char *const states[] = {"ACTIVE", "ENDED", NULL};
 
-static const char *const ends[] = {
-#define X(id, word) [AMP_ACTIVITY_##id] = word,
-    AMP_ACTIVITY_ENDS(X)
-#undef X
-};
+AMP_WORDS(ends, AMP_ACTIVITY_ENDS);
 
 #define MEMBER(as, key, member) AMP_REC(as, struct amp_activity, key, member)
 #define ALWAYS(as, key, member) AMP_REC_EVER(as, struct amp_activity, key, member)

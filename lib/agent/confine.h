@@ -22,7 +22,7 @@
     X(FULL_ACCESS)
 enum amp_network {
 #define X(name) AMP_NETWORK_##name,
-    AMP_NETWORK_LIST(X) AMP_NETWORK_COUNT
+    AMP_NETWORK_LIST(X)
 #undef X
 };
 const char *amp_network_name(enum amp_network n);

@@ -1,5 +1,6 @@
 /* Writes the lines of AMP_TRACE. */
 #include "base/trace.h"
+#include "base/words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ unsigned amp_trace_topics = ~0u;
 static int target = STDERR_FILENO;
 static int64_t lost; /* lines since the last that was written */
 
-static const char *const topics[] = {"fsm", "store", "port", "child"};
+static const char *const topics[] = {"fsm", "store", "port", "child", NULL};
 
 struct line {
     char text[LINE_MAX_BYTES];
@@ -118,9 +119,9 @@ static void target_open(const char *to)
 
 static unsigned topic_find(struct amp_span word)
 {
-    for (unsigned i = 0; i < sizeof topics / sizeof topics[0]; i++)
-        if (amp_span_is(word, topics[i]))
-            return 1u << i;
+    int found = amp_word_find(topics, word);
+    if (found >= 0)
+        return 1u << found;
     value_refuse("AMP_TRACE", word, "no such topic");
     return 0;
 }

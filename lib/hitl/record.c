@@ -14,15 +14,12 @@
 
 /* --- subjects --- */
 
-static const char *const kinds[] = {
-    [AMP_ABOUT_UNKNOWN] = "unknown", [AMP_ABOUT_TASK] = "task", [AMP_ABOUT_MESSAGE] = "message"};
+static const char *const kinds[] = {[AMP_ABOUT_UNKNOWN] = "unknown",
+                                    [AMP_ABOUT_TASK] = "task",
+                                    [AMP_ABOUT_MESSAGE] = "message",
+                                    NULL};
 
-static const char *kind_name(int kind)
-{
-    return kinds[kind];
-}
-
-static const struct amp_rec_words kind_words = {.name = kind_name, .n = AMP_ABOUT_MESSAGE + 1};
+static const struct amp_rec_words kind_words = {.list = kinds};
 static const struct amp_rec_field subject_fields[] = {
     AMP_REC_ENUM(struct amp_about, "kind", kind, &kind_words),
     AMP_REC_EVER(CHARS, struct amp_about, "protocol", protocol),

@@ -7,6 +7,7 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "json/bytes.h"
 
 enum { RAW_DEPTH = 100, ALIGN = 16 };
@@ -165,15 +166,14 @@ static int list_read(struct reader *rd, const struct amp_rec *r, const struct am
 
 static const char *word_name(const struct amp_rec_words *words, int value)
 {
-    return words->machine ? words->machine->states[value].name : words->name(value);
+    return words->machine ? words->machine->states[value].name : words->list[value];
 }
 
 static int word_read(const struct amp_rec_field *f, struct amp_span text, void *p)
 {
-    int n = f->words->machine ? f->words->machine->n_states : f->words->n, value = 0;
-    while (value < n && !amp_span_is(text, word_name(f->words, value)))
-        value++;
-    if (value == n)
+    int value = f->words->machine ? amp_fsm_state(f->words->machine, text)
+                                  : amp_word_find(f->words->list, text);
+    if (value < 0)
         return -1;
     if (f->size == 1)
         *(uint8_t *)p = (uint8_t)value;

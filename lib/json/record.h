@@ -34,11 +34,10 @@ enum amp_rec_type {
     AMP_REC_OTHER,  /* read and written by functions */
 };
 
-/* The words of an enum: the names of a machine's states, or name(0) to name(n - 1). */
+/* The words of an enum: the names of a machine's states, or a list that NULL ends. */
 struct amp_rec_words {
     const struct amp_fsm *machine;
-    const char *(*name)(int value);
-    int n;
+    const char *const *list;
 };
 struct amp_rec_ops {
     int (*init)(void *field, struct amp_error *err);

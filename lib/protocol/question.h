@@ -47,7 +47,6 @@ enum amp_fallback {
 #define X(id, word) AMP_FALLBACK_##id,
     AMP_FALLBACKS(X)
 #undef X
-        AMP_FALLBACK_COUNT
 };
 #define AMP_EXTENSIONS_MAX 3
 const char *amp_fallback_name(enum amp_fallback f);

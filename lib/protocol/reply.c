@@ -6,23 +6,18 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
+#include "base/words.h"
+
+AMP_WORDS(act_names, AMP_REPLY_ACTS);
 
 const char *amp_reply_act_name(enum amp_reply_act act)
 {
-    static const char *const names[] = {
-#define X(id, name) [AMP_REPLY_##id] = name,
-        AMP_REPLY_ACTS(X)
-#undef X
-    };
-    return names[act];
+    return act_names[act];
 }
 
 int amp_reply_act_find(struct amp_span name)
 {
-    int i = AMP_REPLY_ACT_COUNT;
-    while (i-- > 0 && !amp_span_is(name, amp_reply_act_name((enum amp_reply_act)i)))
-        ;
-    return i;
+    return amp_word_find(act_names, name);
 }
 
 static const char *protocol_title(enum amp_protocol p)

@@ -21,7 +21,6 @@ enum amp_reply_act {
 #define X(id, name) AMP_REPLY_##id,
     AMP_REPLY_ACTS(X)
 #undef X
-        AMP_REPLY_ACT_COUNT
 };
 const char *amp_reply_act_name(enum amp_reply_act act);
 /* -1: unknown. */

@@ -1,5 +1,6 @@
 /* The tables of the protocols' terms: a row for each entry of AMP_PROTOCOL_LIST. */
 #include "base/codes.h"
+#include "base/words.h"
 #include "protocol/answers.h"
 #include "protocol/delivery.h"
 #include "protocol/question.h"
@@ -91,38 +92,26 @@ bool amp_terms_has(const char *const *list, struct amp_span word)
     return list && *list;
 }
 
+AMP_WORDS_OF_NAMES(reasons, AMP_REASONS);
+
 const char *amp_reason_name(enum amp_reason r)
 {
-    static const char *const names[] = {
-#define X(id) [AMP_REASON_##id] = #id,
-        AMP_REASONS(X)
-#undef X
-    };
-    return names[r];
+    return reasons[r];
 }
 
 int amp_reason_find(struct amp_span name)
 {
-    int i = AMP_REASON_COUNT;
-    while (i-- > 0 && !amp_span_is(name, amp_reason_name((enum amp_reason)i)))
-        ;
-    return i;
+    return amp_word_find(reasons, name);
 }
+
+AMP_WORDS(fallbacks, AMP_FALLBACKS);
 
 const char *amp_fallback_name(enum amp_fallback f)
 {
-    static const char *const names[] = {
-#define X(id, word) [AMP_FALLBACK_##id] = word,
-        AMP_FALLBACKS(X)
-#undef X
-    };
-    return names[f];
+    return fallbacks[f];
 }
 
 int amp_fallback_find(struct amp_span name)
 {
-    int i = AMP_FALLBACK_COUNT;
-    while (i-- > 0 && !amp_span_is(name, amp_fallback_name((enum amp_fallback)i)))
-        ;
-    return i;
+    return amp_word_find(fallbacks, name);
 }

@@ -6,21 +6,15 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 
 enum { CYCLE_MOST = 10000 }; /* jobs that the search for a cycle looks at */
 
 int amp_follow_else(struct amp_span word)
 {
-    static const char *const words[] = {
-#define X(id, word) [AMP_FOLLOW_##id] = word,
-        AMP_FOLLOW_ELSE(X)
-#undef X
-    };
+    AMP_WORDS(words, AMP_FOLLOW_ELSE);
 
-    for (int i = 0; i < AMP_FOLLOW_COUNT; i++)
-        if (amp_span_is(word, words[i]))
-            return i;
-    return word.n ? -1 : AMP_FOLLOW_FAIL;
+    return word.n ? amp_word_find(words, word) : AMP_FOLLOW_FAIL;
 }
 
 bool amp_follow_next(struct amp_span *list, struct amp_span *id)

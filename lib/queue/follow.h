@@ -19,7 +19,6 @@ enum amp_follow_else {
 #define X(id, word) AMP_FOLLOW_##id,
     AMP_FOLLOW_ELSE(X)
 #undef X
-        AMP_FOLLOW_COUNT
 };
 /* "" is FAIL. -1: no such word. */
 int amp_follow_else(struct amp_span word);

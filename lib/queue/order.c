@@ -11,6 +11,7 @@
 
 #include "base/codes.h"
 #include "base/grow.h"
+#include "base/words.h"
 #include "queue/conflict/pairs.h"
 #include "queue/conflict/scopes.h"
 #include "queue/follow.h"
@@ -1008,11 +1009,7 @@ int amp_order_each(struct amp_order *o, int64_t now_ms, amp_order_each_fn fn, vo
 
 const char *amp_waits_name(enum amp_waits w)
 {
-    static const char *const names[] = {
-#define X(id, name, doc) [AMP_WAITS_##id] = name,
-        AMP_WAITS(X)
-#undef X
-    };
+    AMP_WORDS(names, AMP_WAITS);
 
     return names[w];
 }

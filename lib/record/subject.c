@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 
 static void *member_of(void *rec, uint32_t at)
 {
@@ -19,12 +20,7 @@ static const char *state_name(const struct amp_subject *u, uint8_t state)
 /* -1: the subject has no such state. */
 static int state_find(const struct amp_subject *u, struct amp_span word)
 {
-    if (u->machine)
-        return amp_fsm_state(u->machine, word);
-    for (int i = 0; u->states[i]; i++)
-        if (amp_span_is(word, u->states[i]))
-            return i;
-    return -1;
+    return u->machine ? amp_fsm_state(u->machine, word) : amp_word_find(u->states, word);
 }
 
 static uint8_t state_of(const struct amp_subject *u, void *rec)

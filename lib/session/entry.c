@@ -25,7 +25,7 @@ const char *amp_session_entry_name(enum amp_session_entry_type t)
 
 static int type_find(struct amp_span name)
 {
-    return amp_word_find(names, AMP_SESSION_ENTRY_COUNT, name);
+    return amp_word_find(names, name);
 }
 
 struct record {

@@ -5,16 +5,13 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "protocol/amp/compose.h"
 #include "json/record.h"
 
-static const char *risk_name(int risk)
-{
-    return amp_risk_name((enum amp_risk)risk);
-}
-
+AMP_WORDS(risks, AMP_RISK_LIST);
 const struct amp_rec_words amp_task_qa_words = {.machine = &amp_qa_fsm},
-                           amp_task_risk_words = {.name = risk_name, .n = AMP_RISK_HIGH + 1};
+                           amp_task_risk_words = {.list = risks};
 
 /* Fields that are JSON documents: lists and objects. */
 static int list_init(void *field, struct amp_error *err)

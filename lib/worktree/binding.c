@@ -5,22 +5,18 @@
 
 #include "base/backoff.h"
 #include "base/codes.h"
+#include "base/words.h"
 #include "record/subject.h"
 #include "worktree/binding.h"
 
-static const char *const reasons[] = {
-#define X(id, name) name,
-    AMP_BIND_REASONS(X)
-#undef X
-};
+AMP_WORDS(reasons, AMP_BIND_REASONS);
 
 const char *amp_bind_reason_name(int reason)
 {
     return reason < AMP_BIND_REASON_COUNT ? reasons[reason] : "";
 }
 
-static const struct amp_rec_words reason_words = {.name = amp_bind_reason_name,
-                                                  .n = AMP_BIND_REASON_COUNT};
+static const struct amp_rec_words reason_words = {.list = reasons};
 
 #define MEMBER(as, key, member) AMP_REC_EVER(as, struct amp_binding, key, member)
 static const struct amp_rec_field fields[] = {

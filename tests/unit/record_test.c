@@ -17,14 +17,8 @@ static const struct amp_rec_field place_fields[] = {
 AMP_REC_TABLE(place_rec, "a place", struct place, place_fields);
 
 enum color { NONE, RED, GREEN };
-static const char *const colors[] = {"none", "red", "green"};
-
-static const char *color_name(int color)
-{
-    return colors[color];
-}
-
-static const struct amp_rec_words color_words = {.name = color_name, .n = GREEN + 1};
+static const char *const colors[] = {"none", "red", "green", NULL};
+static const struct amp_rec_words color_words = {.list = colors};
 
 struct all {
     struct amp_span text, raw, line;

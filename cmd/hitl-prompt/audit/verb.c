@@ -17,6 +17,7 @@
 #include "audit.h"
 #include "base/codes.h"
 #include "base/grow.h"
+#include "base/words.h"
 #include "cli/table.h"
 #include "flow/identity/head.h"
 #include "flow/identity/identity.h"
@@ -50,11 +51,7 @@ static const struct amp_opt audit_opts[] = {
     AMP_OPT_END,
 };
 
-static const char *const audit_members[AUDIT_COUNT] = {
-#define X(name, member) [AUDIT_##name] = member,
-    AUDIT_MEMBERS(X)
-#undef X
-};
+AMP_WORDS(audit_members, AUDIT_MEMBERS);
 
 struct audit {
     struct amp_store *store;

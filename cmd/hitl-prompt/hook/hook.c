@@ -18,6 +18,7 @@
 #include "agent/job/ask.h"
 #include "base/codes.h"
 #include "base/file/repository.h"
+#include "base/words.h"
 #include "cli/config.h"
 #include "cli/state.h"
 #include "flow/hook/ask.h"
@@ -34,11 +35,7 @@ static const char *revoked, *checked, *replayed;
 static bool grants, json;
 static int64_t deadline_ms = 540000, session_ms = 3600000;
 
-static const char *const clis[] = {
-#define X(NAME, name) name,
-    AMP_CALL_CLI_LIST(X)
-#undef X
-        NULL};
+AMP_WORDS(clis, AMP_CALL_CLI_LIST);
 
 static const struct amp_opt hook_opts[] = {
     {0, "cli", AMP_OPT_CHOICE, &cli, "NAME",

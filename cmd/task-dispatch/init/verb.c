@@ -14,6 +14,7 @@
 #include "../verbs.h"
 #include "agent/confine.h"
 #include "base/codes.h"
+#include "base/words.h"
 #include "init.h"
 
 static const char *executor, *reviewer;
@@ -36,11 +37,7 @@ static const struct amp_opt task_init_opts[] = {
     AMP_OPT_END,
 };
 
-static const char *const words[] = {
-#define X(id, word) [INIT_##id] = word,
-    INIT_ACTIONS(X)
-#undef X
-};
+AMP_WORDS(words, INIT_ACTIONS);
 static const char *const kinds[] = {[INIT_STATE] = "state",
                                     [INIT_FILE] = "file",
                                     [INIT_SECTION] = "section",

@@ -9,6 +9,7 @@
 
 #include "base/codes.h"
 #include "base/process/quote.h"
+#include "base/words.h"
 #include "cli/rows.h"
 #include "flow/confinement.h"
 #include "flow/story/story.h"
@@ -210,9 +211,8 @@ static int walls_choose(struct landing *l, struct amp_error *err)
 static int merges_settle(struct landing *l, struct amp_error *err)
 {
     l->by = test ? LAND_BY_CHECK : all ? LAND_BY_CLEAN : LAND_BY_NOBODY;
-    for (int i = 0; merged && merged_words[i]; i++)
-        if (strcmp(merged, merged_words[i]) == 0)
-            l->by = (enum land_by)i;
+    if (merged)
+        l->by = (enum land_by)amp_word_find(merged_words, amp_span_str(merged));
     if (l->by == LAND_BY_CHECK && !test)
         amp_die_usage("--merged=check needs a command (--test, land.check in amp.json)");
     if (!test || !l->store || check)

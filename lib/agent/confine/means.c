@@ -19,11 +19,11 @@ const char *amp_confine_level_name(enum amp_confine_level level)
     return level_names[level];
 }
 AMP_WORDS(lack_texts, AMP_CONFINE_LACK_LIST);
-static const char *const demand_names[] = {"require", "best-effort", "off"};
+static const char *const demand_names[] = {"require", "best-effort", "off", NULL};
 
 bool amp_confine_demand_find(struct amp_span name, enum amp_confine_demand *out)
 {
-    int i = amp_word_find(demand_names, 3, name);
+    int i = amp_word_find(demand_names, name);
     if (i >= 0)
         *out = (enum amp_confine_demand)i;
     return i >= 0;

@@ -30,7 +30,7 @@ const char *amp_network_name(enum amp_network n)
 
 bool amp_network_find(struct amp_span name, enum amp_network *out)
 {
-    int i = amp_word_find(network_names, AMP_NETWORK_COUNT, name);
+    int i = amp_word_find(network_names, name);
     if (i >= 0)
         *out = (enum amp_network)i;
     return i >= 0;

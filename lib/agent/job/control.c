@@ -14,13 +14,10 @@
 #include <amp/schema/schema.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "protocol/compose/json.h"
 
-static const char *const words[] = {
-#define X(name, word) word,
-    AMP_CONTROL_LIST(X)
-#undef X
-};
+AMP_WORDS(words, AMP_CONTROL_LIST);
 
 int amp_control_open(struct amp_control *c, const struct amp_attempt *a, struct amp_error *err)
 {
@@ -113,10 +110,10 @@ static int line_take(struct amp_control *c, const struct amp_control_calls *call
         }
         return line_refuse(c, calls, line, in, AMP_CODE(schema_violation), why.what, err);
     }
-    struct amp_control_line l = {.id = amp_json_str(in, "id"), .in = in};
-    const char *word = amp_json_str(in, "type");
-    while (l.kind < AMP_CONTROL_COUNT - 1 && strcmp(words[l.kind], word) != 0)
-        l.kind++;
+    struct amp_span word = amp_span_str(amp_json_str(in, "type"));
+    struct amp_control_line l = {.kind = (enum amp_control_kind)amp_word_find(words, word),
+                                 .id = amp_json_str(in, "id"),
+                                 .in = in};
     c->accepted++;
     return calls->take(calls->ctx, &l, err);
 }

@@ -48,7 +48,7 @@
     X(ERROR, "error")
 enum amp_control_kind {
 #define X(name, word) AMP_CONTROL_##name,
-    AMP_CONTROL_LIST(X) AMP_CONTROL_COUNT
+    AMP_CONTROL_LIST(X)
 #undef X
 };
 

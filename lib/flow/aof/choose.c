@@ -9,6 +9,7 @@
 
 #include "aof/front.h"
 #include "base/codes.h"
+#include "base/words.h"
 #include "flow/aof/private.h"
 
 enum {
@@ -24,11 +25,9 @@ struct amp_aof_candidate {
 
 static int rank_of(struct amp_span priority)
 {
-    static const char *const words[RANKS] = {"critical", "high", "normal", "low"};
-    for (int i = 0; i < RANKS; i++)
-        if (amp_span_is(priority, words[i]))
-            return i;
-    return 2;
+    static const char *const words[RANKS + 1] = {"critical", "high", "normal", "low"};
+    int found = amp_word_find(words, priority);
+    return found < 0 ? 2 : found;
 }
 
 void amp_aof_queue_release(struct amp_aof_queue *q)

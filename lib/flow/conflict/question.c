@@ -7,6 +7,7 @@
 
 #include "base/codes.h"
 #include "base/grow.h"
+#include "base/words.h"
 #include "flow/ask/ask.h"
 #include "flow/conflict/private.h"
 #include "flow/identity/identity.h"
@@ -153,11 +154,7 @@ enum answer {
     ANSWERS(X)
 #undef X
 };
-static const char *const answer_words[] = {
-#define X(id, word, doc) word,
-    ANSWERS(X)
-#undef X
-        NULL};
+AMP_WORDS(answer_words, ANSWERS);
 static const char *const answer_docs[] = {
 #define X(id, word, doc) doc,
     ANSWERS(X)
@@ -274,10 +271,9 @@ int amp_conflict_unask(const struct amp_conflict_desk *d, struct amp_span questi
 /* QUEUE_TASKS is the word of an example of SW4RM. Everything that allows nothing serialises. */
 static int answer_find(struct amp_span word)
 {
-    for (int i = 0; answer_words[i]; i++)
-        if (amp_span_is(word, answer_words[i]))
-            return i;
-    return amp_span_is(word, "approve")       ? ANSWER_PARALLEL
+    int found = amp_word_find(answer_words, word);
+    return found >= 0                         ? found
+           : amp_span_is(word, "approve")     ? ANSWER_PARALLEL
            : amp_span_is(word, "QUEUE_TASKS") ? ANSWER_RUNNING_FIRST
                                               : -1;
 }

@@ -9,6 +9,7 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "flow/identity/identity.h"
 #include "protocol/compose/json.h"
 #include "json/text.h"
@@ -17,11 +18,7 @@
 
 const char *amp_channel_name(enum amp_channel c)
 {
-    static const char *const words[] = {
-#define X(id, word) [AMP_CHANNEL_##id] = word,
-        AMP_CHANNELS(X)
-#undef X
-    };
+    AMP_WORDS(words, AMP_CHANNELS);
     return words[c];
 }
 

@@ -53,18 +53,18 @@ static struct amp_span pattern_of(struct amp_span path)
 static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_span value,
                       struct amp_error *err)
 {
-    static const char *const decisions[] = {"", "allow", "ask", "deny"};
-    static const char *const risks[] = {"low", "medium", "high"};
+    static const char *const decisions[] = {"", "allow", "ask", "deny", NULL};
+    static const char *const risks[] = {"low", "medium", "high", NULL};
     char name[32];
     if (!value.n)
         return rule_bad(err, "an empty text");
     if (amp_span_is(key, "decision")) {
-        int found = amp_word_find(decisions, 4, value);
+        int found = amp_word_find(decisions, value);
         if (found < 1)
             return rule_bad(err, "decision is not allow, ask or deny");
         r->decision = (enum amp_hook_decision)found;
     } else if (amp_span_is(key, "risk")) {
-        if (amp_word_find(risks, 3, value) < 0)
+        if (amp_word_find(risks, value) < 0)
             return rule_bad(err, "risk is not low, medium or high");
         r->grave = amp_span_is(value, risks[2]);
     } else if (amp_span_is(key, "cli")) {
@@ -96,8 +96,8 @@ static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_s
 
 int amp_hook_unread_set(struct amp_hook_rules *r, struct amp_span word, struct amp_error *err)
 {
-    static const char *const words[] = {"", "allow", "ask", "deny"};
-    int found = amp_word_find(words, 4, word);
+    static const char *const words[] = {"", "allow", "ask", "deny", NULL};
+    int found = amp_word_find(words, word);
     if (found < 1)
         return amp_fail(err, AMP_CONFIG, bad_config, "hitl.hook.unread is not ask, deny or allow");
     r->unread = (enum amp_hook_decision)found;

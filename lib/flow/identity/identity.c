@@ -11,6 +11,7 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "message/ledger/ledger.h"
 #include "protocol/question.h"
 
@@ -39,11 +40,8 @@ struct amp_identities {
 
 int amp_identity_require_find(const char *word)
 {
-    static const char *const words[] = {"local", "all", "off"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(word, words[i]) == 0)
-            return i;
-    return -1;
+    static const char *const words[] = {"local", "all", "off", NULL};
+    return amp_word_find(words, amp_span_str(word));
 }
 
 /* ---- opening ---- */

@@ -52,7 +52,6 @@ enum amp_overlap {
 #define X(id, word) AMP_OVERLAP_##id,
     AMP_OVERLAPS(X)
 #undef X
-        AMP_OVERLAP_COUNT
 };
 /* For two jobs of these types: PARALLEL if both have it, ASK if one has it, else the default. */
 enum amp_overlap amp_queue_overlap(const struct amp_queue_settings *s, struct amp_span type,

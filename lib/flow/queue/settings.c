@@ -5,6 +5,7 @@
 #include <amp/base/num.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "flow/queue/queue.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -59,22 +60,18 @@ static int integer_load(const json_t *q, const char *key, int64_t *out, struct a
 
 static int overlap_load(const json_t *o, int8_t *out, struct amp_error *err)
 {
-    static const char *const words[] = {
-#define X(id, word) [AMP_OVERLAP_##id] = word,
-        AMP_OVERLAPS(X)
-#undef X
-    };
+    AMP_WORDS(words, AMP_OVERLAPS);
     const json_t *v = json_object_get(o, "overlap");
 
     if (!v)
         return 0;
-    for (int8_t i = 0; i < AMP_OVERLAP_COUNT && json_is_string(v); i++)
-        if (strcmp(json_string_value(v), words[i]) == 0) {
-            *out = i;
-            return 0;
-        }
-    return amp_fail(err, AMP_CONFIG, bad_value,
-                    "queue.overlap: expected serialise or ask, of a type also parallel");
+    int found = amp_word_find(words, amp_span_str(json_string_value(v)));
+    if (found >= 0)
+        *out = (int8_t)found;
+    return found >= 0
+               ? 0
+               : amp_fail(err, AMP_CONFIG, bad_value,
+                          "queue.overlap: expected serialise or ask, of a type also parallel");
 }
 
 static int judge_load(const json_t *q, const json_t **out, struct amp_error *err)

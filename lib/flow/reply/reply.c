@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "flow/run/run.h"
 #include "handoff/handoff.h"
 #include "message/ledger/holder.h"
@@ -47,11 +48,8 @@ struct note {
     int64_t requeues;           /* of the end: those of the message before it */
     int64_t due_ms;
 };
-static const char *act_name(int act)
-{
-    return amp_reply_act_name((enum amp_reply_act)act);
-}
-static const struct amp_rec_words act_words = {.name = act_name, .n = AMP_REPLY_ACT_COUNT};
+AMP_WORDS(act_names, AMP_REPLY_ACTS);
+static const struct amp_rec_words act_words = {.list = act_names};
 static const struct amp_rec_field note_fields[] = {
     AMP_REC_ENUM(struct note, "act", act, &act_words),
     AMP_REC_EVER(TIME, struct note, "at", at_ms),
@@ -69,7 +67,7 @@ static int note_set(void *rec, struct amp_subject_turn *t, struct amp_error *err
 
     (void)err;
     *(struct note *)rec = *n;
-    t->change->event = act_name(n->act);
+    t->change->event = act_names[n->act];
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "flow/session/private.h"
 #include "protocol/work.h"
 #include "json/record.h"
@@ -188,9 +189,7 @@ int amp_session_guard(const struct amp_session_voice *v, const struct amp_view *
                       enum amp_session_check check, enum amp_session_verdict verdict,
                       const char *details, const char *code, struct amp_error *err)
 {
-#define X(name) #name,
-    static const char *const checks[] = {AMP_SESSION_CHECKS(X)};
-#undef X
+    AMP_WORDS_OF_NAMES(checks, AMP_SESSION_CHECKS);
     static const char *const verdicts[] = {"PASS", "WARN", "FAIL"};
     AMP_BUF struct amp_buf payload = {.max = AMP_REC_MAX};
     AMP_SESSION_READ r = {0};

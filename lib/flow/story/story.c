@@ -8,6 +8,7 @@
 #include <amp/base/id.h>
 
 #include "base/grow.h"
+#include "base/words.h"
 #include "flow/intake.h"
 #include "flow/story/story.h"
 #include "hitl/record.h"
@@ -17,11 +18,7 @@
 
 const char *amp_story_word(enum amp_story_kind kind)
 {
-    static const char *const words[] = {
-#define X(id, word) [AMP_STORY_##id] = word,
-        AMP_STORY_KINDS(X)
-#undef X
-    };
+    AMP_WORDS(words, AMP_STORY_KINDS);
     return words[kind];
 }
 

@@ -556,7 +556,6 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
         return amp_control_refuse(&k->words.control, l->id, AMP_CODE(unsupported_reply),
                                   "the message of this work is not the TASK of a session", err);
     case AMP_CONTROL_HEARTBEAT:
-    case AMP_CONTROL_COUNT:
         break;
     default:
         if (process_take(w, k, l, err) < 0)

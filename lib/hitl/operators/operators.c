@@ -20,7 +20,7 @@ const char *amp_known_by_name(enum amp_known_by by)
 
 static int known_by_find(struct amp_span word)
 {
-    return amp_word_find(proof_words, AMP_KNOWN_BY_COUNT, word);
+    return amp_word_find(proof_words, word);
 }
 
 /* ---- the configuration ---- */

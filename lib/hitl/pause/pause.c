@@ -13,15 +13,14 @@
 #define ACTOR      "hitl-prompt"
 
 static const char *const scopes[] = {
-    [AMP_PAUSE_ALL] = "all", [AMP_PAUSE_TASK] = "task", [AMP_PAUSE_AGENT] = "agent"};
+    [AMP_PAUSE_ALL] = "all", [AMP_PAUSE_TASK] = "task", [AMP_PAUSE_AGENT] = "agent", NULL};
 
 const char *amp_pause_scope_name(int scope)
 {
     return scopes[scope];
 }
 
-static const struct amp_rec_words scope_words = {.name = amp_pause_scope_name,
-                                                 .n = AMP_PAUSE_AGENT + 1};
+static const struct amp_rec_words scope_words = {.list = scopes};
 
 #define PAUSE(as, key_, member) AMP_REC_EVER(as, struct amp_pause, key_, member)
 static const struct amp_rec_field pause_fields[] = {

@@ -17,7 +17,7 @@ const char *amp_waiver_name(int of)
     return names[of];
 }
 
-static const struct amp_rec_words of_words = {.name = amp_waiver_name, .n = AMP_WAIVER_COUNT};
+static const struct amp_rec_words of_words = {.list = names};
 
 #define EVER(as, key_, member) AMP_REC_EVER(as, struct amp_waiver, key_, member)
 #define SOME(as, key_, member) AMP_REC(as, struct amp_waiver, key_, member)

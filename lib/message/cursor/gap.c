@@ -1,16 +1,13 @@
 /* Composing incidents and tombstones. */
 #include "message/cursor/gap.h"
 
+#include "base/words.h"
 #include "message/record/sequence.h"
 #include "protocol/rtp/rtp.h"
 
 static const char *on_gap_word(enum amp_on_gap w)
 {
-    static const char *const words[] = {
-#define X(id, word) word,
-        AMP_CURSOR_GAP_WORDS(X)
-#undef X
-    };
+    AMP_WORDS(words, AMP_CURSOR_GAP_WORDS);
     return words[w];
 }
 

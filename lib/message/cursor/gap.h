@@ -11,7 +11,6 @@ enum amp_on_gap {
 #define X(id, word) AMP_ON_GAP_##id,
     AMP_CURSOR_GAP_WORDS(X)
 #undef X
-        AMP_ON_GAP_COUNT
 };
 
 struct amp_cursor_gap {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "message/record/record.h"
 
 #define MAX_HISTORY    32
@@ -11,28 +12,17 @@
 #define MAX_HOPS       (MAX_RECIPIENTS + 2)
 #define REQUEUED       "requeued"
 
-static const char *const classes[] = {
-#define X(id, name, doc) name,
-    AMP_DEAD_CLASSES(X)
-#undef X
-};
+AMP_WORDS(classes, AMP_DEAD_CLASSES);
 
 const char *amp_dead_class_name(enum amp_dead_class c)
 {
     return c < AMP_DEAD_CLASS_COUNT ? classes[c] : "";
 }
 
-static const char *class_name(int c)
-{
-    return amp_dead_class_name((enum amp_dead_class)c);
-}
-static const struct amp_rec_words class_words = {.name = class_name, .n = AMP_DEAD_CLASS_COUNT};
+static const struct amp_rec_words class_words = {.list = classes};
 
-static const char *retryable_name(int retryable)
-{
-    return retryable ? "temporary" : "permanent";
-}
-static const struct amp_rec_words retryable_words = {.name = retryable_name, .n = 2};
+static const char *const of_retryable[] = {"permanent", "temporary", NULL};
+static const struct amp_rec_words retryable_words = {.list = of_retryable};
 
 /* The class of a letter, by its code if it has none. */
 static enum amp_dead_class class_of(const struct amp_dead_letter *d)

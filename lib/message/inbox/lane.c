@@ -33,7 +33,7 @@ const char *amp_lane_name(enum amp_lane lane)
 
 enum amp_lane amp_lane_find(struct amp_span name)
 {
-    int i = amp_word_find(names, AMP_LANE_COUNT, name);
+    int i = amp_word_find(names, name);
     return i < 0 ? AMP_LANE_COUNT : (enum amp_lane)i;
 }
 

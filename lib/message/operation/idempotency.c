@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "message/record/forget.h"
 #include "message/record/operation_key.h"
 #include "message/record/record.h"
@@ -18,11 +19,7 @@
 #define ATTEMPTS_MAX AMP_IDEM_ATTEMPTS /* kept in a record: the first, and the newest */
 #define RACES_MAX    64
 
-static const char *const words[] = {
-#define X(id, word) [AMP_IDEM_##id] = word,
-    AMP_IDEM_VERDICTS(X)
-#undef X
-};
+AMP_WORDS(words, AMP_IDEM_VERDICTS);
 
 const char *amp_idem_word(enum amp_idem_verdict v)
 {

@@ -7,16 +7,13 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "protocol/view/object.h"
 #include "json/record.h"
 
 const char *amp_aof_outcome_name(enum amp_aof_outcome o)
 {
-    static const char *const names[] = {
-#define X(id, name) name,
-        AMP_AOF_OUTCOME_LIST(X)
-#undef X
-    };
+    AMP_WORDS(names, AMP_AOF_OUTCOME_LIST);
     return o < AMP_AOF_OUTCOME_COUNT ? names[o] : "";
 }
 

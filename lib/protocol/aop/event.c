@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "protocol/aop/aop.h"
 #include "json/record.h"
 
@@ -87,10 +88,9 @@ int amp_aop_progress_update(const struct amp_aop_about *about, const struct amp_
 
 static int priority_check(struct amp_span priority, struct amp_error *err)
 {
-    static const char *const priorities[] = {"LOW", "NORMAL", "HIGH", "CRITICAL"};
-    for (size_t i = 0; i < sizeof(priorities) / sizeof(priorities[0]); i++)
-        if (amp_span_is(priority, priorities[i]))
-            return 0;
+    static const char *const priorities[] = {"LOW", "NORMAL", "HIGH", "CRITICAL", NULL};
+    if (amp_word_find(priorities, priority) >= 0)
+        return 0;
     return amp_fail(err, AMP_NO, bad_value,
                     "'%.*s' is not a priority (LOW, NORMAL, HIGH or CRITICAL)",
                     AMP_CLIP(priority, 40));

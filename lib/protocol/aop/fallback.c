@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "protocol/compose/json.h"
 
 #define AMP_AOP_TRIGGER_LIST(X)                                                                    \
@@ -12,14 +13,9 @@ enum amp_aop_trigger {
 #define X(id) AMP_AOP_ON_##id,
     AMP_AOP_TRIGGER_LIST(X)
 #undef X
-        AMP_AOP_TRIGGERS
 };
 
-static const char *const trigger_names[] = {
-#define X(id) #id,
-    AMP_AOP_TRIGGER_LIST(X)
-#undef X
-};
+AMP_WORDS_OF_NAMES(trigger_names, AMP_AOP_TRIGGER_LIST);
 
 bool amp_aop_is_critical(const char *code)
 {
@@ -48,19 +44,15 @@ static bool trigger_fires(enum amp_aop_trigger t, const struct amp_aop_run_error
         return true;
     case AMP_AOP_ON_COST_LIMIT_EXCEEDED:
         return amp_code_is(e->code, E_COST_LIMIT_EXCEEDED);
-    case AMP_AOP_TRIGGERS:
-        break;
     }
     return false;
 }
 
 static enum amp_aop_trigger trigger_of(const json_t *alternative)
 {
-    const char *name = amp_json_str(alternative, "fallback_trigger");
-    for (unsigned i = 0; i < AMP_AOP_TRIGGERS; i++)
-        if (strcmp(name, trigger_names[i]) == 0)
-            return (enum amp_aop_trigger)i;
-    return AMP_AOP_ON_ALL_ERRORS;
+    struct amp_span name = amp_span_str(amp_json_str(alternative, "fallback_trigger"));
+    int found = amp_word_find(trigger_names, name);
+    return found < 0 ? AMP_AOP_ON_ALL_ERRORS : (enum amp_aop_trigger)found;
 }
 
 int amp_aop_fallback_next(const json_t *alternatives, uint32_t tried,

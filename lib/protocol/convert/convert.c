@@ -11,6 +11,7 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "protocol/convert/convert.h"
 #include "protocol/view/object.h"
 
@@ -88,11 +89,7 @@ void amp_convert_free(struct amp_convert *c)
     free(c);
 }
 
-static const char *const names[] = {
-#define X(id, name) name,
-    CV_FIELD_LIST(X)
-#undef X
-};
+AMP_WORDS(names, CV_FIELD_LIST);
 
 static enum cv_field field_of(const char *pair, const char **value)
 {

@@ -1,13 +1,10 @@
 /* A place in a text: line and column, and whether a Markdown fence is open. */
+#include "base/words.h"
 #include "protocol/extract/extract.h"
 
 const char *amp_found_name(enum amp_found_in in)
 {
-    static const char *const names[] = {
-#define X(id, name) name,
-        AMP_FOUND_LIST(X)
-#undef X
-    };
+    AMP_WORDS(names, AMP_FOUND_LIST);
     return names[in];
 }
 

@@ -10,6 +10,7 @@
 #include <amp/base/num.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 #include "flow/decide/answer/signed.h"
 #include "flow/decide/answer/told.h"
 #include "flow/identity/identity.h"
@@ -23,12 +24,9 @@ static const char blanks[] = " \t\r\n";
 
 int amp_token_answers_find(const char *word)
 {
-    static const char *const words[] = {"all", "deny_and_defer", "none"};
+    static const char *const words[] = {"all", "deny_and_defer", "none", NULL};
 
-    for (int i = 0; i < 3; i++)
-        if (strcmp(word, words[i]) == 0)
-            return i;
-    return -1;
+    return amp_word_find(words, amp_span_str(word));
 }
 
 bool amp_token_answers_allow(enum amp_token_answers limit, const struct amp_action *a)

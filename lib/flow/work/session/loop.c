@@ -8,6 +8,7 @@
 
 #include "agent/work.h"
 #include "base/codes.h"
+#include "base/words.h"
 #include "flow/session/account/escalate.h"
 #include "flow/session/account/jobs.h"
 #include "flow/session/account/trail.h"
@@ -414,7 +415,7 @@ static struct amp_span session_in(const char *name, const char *task)
 static int role_rank(void *ctx, const char *name, const char *task, char key[AMP_KEY_MAX],
                      int64_t *rank, struct amp_error *err)
 {
-    static const char *const words[] = {"CRITICAL", "HIGH", "NORMAL", "LOW"};
+    static const char *const words[] = {"CRITICAL", "HIGH", "NORMAL", "LOW", NULL};
     struct amp_worker *w = ctx;
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
     struct amp_session_task rec;
@@ -426,9 +427,9 @@ static int role_rank(void *ctx, const char *name, const char *task, char key[AMP
     if (amp_key_text(&by, key, &text, err) < 0)
         return -1;
     int found = amp_session_task_find(w->store, session, amp_span_str(task), &mem, &rec, err);
-    for (int i = 0; found > 0 && i < 4; i++)
-        if (amp_span_is(rec.priority, words[i]))
-            *rank = i;
+    int level = found > 0 ? amp_word_find(words, rec.priority) : -1;
+    if (level >= 0)
+        *rank = level;
     return found < 0 ? -1 : 0;
 }
 
