@@ -198,12 +198,8 @@ static bool output_lost(struct amp_pool *p)
     return p->lost;
 }
 
-static int ends_look(struct amp_pool *p, bool read, struct amp_error *err)
+static void ends_look(struct amp_pool *p, bool asked)
 {
-    int asked = read ? amp_pool_rec_asked(p->store, p->opt->name, err) : 0;
-
-    if (asked < 0)
-        return -1;
     int sig = *p->opt->stop;
 
     if (sig)
@@ -219,7 +215,6 @@ static int ends_look(struct amp_pool *p, bool read, struct amp_error *err)
         shutdown_begin(p);
     if (!p->hurried && hurry)
         shutdown_hurry(p);
-    return 0;
 }
 
 /* drain: whether no job is left that an agent of this pool could work on. */
@@ -434,8 +429,6 @@ static int dues_sweep(struct amp_pool *p, int64_t now, struct amp_error *err)
 {
     uint32_t done = 0;
 
-    if (dues_read(p, err) < 0)
-        return -1;
     if ((!p->job_due_ms || p->job_due_ms > now) &&
         (!p->lost_due_ms || p->lost_due_ms > amp_mono_ms()))
         return 0;
@@ -461,19 +454,32 @@ static int unsaid_look(struct amp_pool *p, struct amp_error *err)
     return 0;
 }
 
+/* Reads what may have changed, in one turn of the store. 1: it is asked to shut down. */
+static int state_read(struct amp_pool *p, int64_t now, struct amp_error *err)
+{
+    if (amp_store_begin(p->store, err) < 0)
+        return -1;
+    int rc = amp_pool_look_claims(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0 ||
+                     amp_accounts_load(&p->accounts, p->store, now, err) < 0 ||
+                     unsaid_look(p, err) < 0 || (!p->stopping && dues_read(p, err) < 0)
+                 ? -1
+                 : amp_pool_rec_asked(p->store, p->opt->name, err);
+    amp_store_end(p->store);
+    return rc;
+}
+
 static int pool_look(struct amp_pool *p, struct amp_error *err)
 {
     int64_t now = amp_now_ms(), due = amp_queue_worker_due(p->queue);
 
     if (due > 0 && due <= amp_mono_ms() && amp_queue_worker_beat(p->queue, err) < 0)
         return -1;
-    if (amp_pool_look_claims(p, err) < 0 || amp_pauses_read(p->store, &p->pauses, err) < 0 ||
-        amp_accounts_load(&p->accounts, p->store, now, err) < 0)
+    int asked = state_read(p, now, err);
+    if (asked < 0 || (!p->stopping && dues_sweep(p, now, err) < 0))
         return -1;
-    if ((!p->stopping && dues_sweep(p, now, err) < 0) || unsaid_look(p, err) < 0)
-        return -1;
-    return ends_look(p, true, err) < 0 || amp_pool_claim(p, err) < 0 ||
-                   amp_pool_ask_rivals(p, err) < 0 || amp_pool_judge(p, err) < 0
+    ends_look(p, asked > 0);
+    return amp_pool_claim(p, err) < 0 || amp_pool_ask_rivals(p, err) < 0 ||
+                   amp_pool_judge(p, err) < 0
                ? -1
                : 0;
 }
@@ -512,8 +518,9 @@ static int pool_loop(struct amp_pool *p, struct amp_error *err)
             return -1;
         p->look |= judged > 0;
         int look = wake_take(p, err);
-        if (look < 0 || (look && pool_look(p, err) < 0) || ends_look(p, false, err) < 0)
+        if (look < 0 || (look && pool_look(p, err) < 0))
             return -1;
+        ends_look(p, false);
         slots_run(p);
     }
     return pairs_end(p, err);

@@ -257,7 +257,7 @@ void amp_queue_agent(struct amp_span type, uint32_t n, char out[AMP_QUEUE_AGENT_
 
 void amp_queue_consumer(const char *agent, char out[AMP_QUEUE_CONSUMER_MAX])
 {
-    snprintf(out, AMP_QUEUE_CONSUMER_MAX, "task-dispatch.work.%s", agent);
+    snprintf(out, AMP_QUEUE_CONSUMER_MAX, "task-queue.work.%s", agent);
 }
 
 int amp_queue_worker_open(struct amp_queue_worker **out, struct amp_store *s,

@@ -149,13 +149,20 @@ void amp_worker_io_close(struct amp_worker *w)
 
 int amp_worker_look(struct amp_worker *w, struct amp_error *err)
 {
-    struct amp_agent_status st;
+    struct amp_agent_status st = {0};
     const struct amp_pause *p;
     struct amp_span task = amp_span_str(w->task);
+    bool own = !amp_store_in_batch(w->store); /* one turn for what it reads */
+
+    if (own && amp_store_begin(w->store, err) < 0)
+        return -1;
     int paused = amp_pause_look(&w->pauses, task, amp_span_str(w->opt->agent), &p, err);
     int suspended = paused < 0 ? -1 : amp_task_suspended(w->store, task, err);
-
-    if (suspended < 0 || amp_agent_status(w->store, w->opt->agent, &st, err))
+    if (suspended >= 0 && amp_agent_status(w->store, w->opt->agent, &st, err) < 0)
+        suspended = -1;
+    if (own)
+        amp_store_end(w->store);
+    if (suspended < 0)
         return -1;
     w->paused |= paused > 0;
     w->halted |= suspended || st.suspended;
