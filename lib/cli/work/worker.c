@@ -115,12 +115,11 @@ int amp_tool_worker_settle(enum amp_tool_command need, json_t **config, struct a
 
 int amp_tool_forbid_load(const json_t *config, struct amp_run_options *opt, struct amp_error *err)
 {
-    static const char *const levels[] = {
-        [AMP_RISK_LOW] = "low", [AMP_RISK_MEDIUM] = "medium", [AMP_RISK_HIGH] = "high"};
     int rc = 0;
 
     for (int i = AMP_RISK_LOW; !rc && i <= AMP_RISK_HIGH; i++)
-        rc = amp_tool_patterns(config, "risk", levels[i], "forbid", &opt->forbid[i], err);
+        rc = amp_tool_patterns(config, "risk", amp_risk_name((enum amp_risk)i), "forbid",
+                               &opt->forbid[i], err);
     return rc;
 }
 

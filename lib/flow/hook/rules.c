@@ -50,10 +50,11 @@ static struct amp_span pattern_of(struct amp_span path)
     return is_from_root(path) ? (struct amp_span){path.p + 1, path.n - 1} : path;
 }
 
+static const char *const decisions[] = {"", "allow", "ask", "deny", NULL};
+
 static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_span value,
                       struct amp_error *err)
 {
-    static const char *const decisions[] = {"", "allow", "ask", "deny", NULL};
     static const char *const risks[] = {"low", "medium", "high", NULL};
     char name[32];
     if (!value.n)
@@ -96,8 +97,7 @@ static int member_set(struct amp_hook_rule *r, struct amp_span key, struct amp_s
 
 int amp_hook_unread_set(struct amp_hook_rules *r, struct amp_span word, struct amp_error *err)
 {
-    static const char *const words[] = {"", "allow", "ask", "deny", NULL};
-    int found = amp_word_find(words, word);
+    int found = amp_word_find(decisions, word);
     if (found < 1)
         return amp_fail(err, AMP_CONFIG, bad_config, "hitl.hook.unread is not ask, deny or allow");
     r->unread = (enum amp_hook_decision)found;

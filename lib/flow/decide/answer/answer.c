@@ -82,7 +82,8 @@ static struct amp_span trimmed(struct amp_span s)
  * meant both. */
 static json_t *form_read(struct amp_span text, struct amp_error *err)
 {
-    static const char *const names[] = {"question", "answer", "note", "commit", "token", "digest"};
+    static const char *const names[] = {"question", "answer", "note", "commit",
+                                        "token",    "digest", NULL};
     json_auto_t *j = json_object();
 
     if (!j) {
@@ -98,10 +99,8 @@ static json_t *form_read(struct amp_span text, struct amp_error *err)
             continue;
         const char *colon = memchr(line.p, ':', line.n);
         struct amp_span name = {line.p, colon ? (size_t)(colon - line.p) : line.n};
-        size_t i = 0;
-        while (i < sizeof names / sizeof *names && !amp_span_is(name, names[i]))
-            i++;
-        if (!colon || i == sizeof names / sizeof *names) {
+        int i = amp_word_find(names, name);
+        if (!colon || i < 0) {
             answer_fail(err,
                         "a line is not question, answer, note, commit, until, token or digest");
             return NULL;
@@ -148,19 +147,15 @@ static const char *member(const json_t *j, const char *a, const char *b)
 /* A member with another name may be one that was misspelled, such as the question. */
 static int members_check(const json_t *j, struct amp_error *err)
 {
-    static const char *const names[] = {"token",     "question", "invocation_id", "answer",
-                                        "decision",  "note",     "rationale",     "commit",
-                                        "patch_b64", "payload",  "until",         "digest"};
+    static const char *const names[] = {
+        "token",  "question",  "invocation_id", "answer", "decision", "note", "rationale",
+        "commit", "patch_b64", "payload",       "until",  "digest",   NULL};
     const char *key;
     json_t *v;
 
-    json_object_foreach ((json_t *)(uintptr_t)j, key, v) {
-        size_t i = 0;
-        while (i < sizeof names / sizeof *names && strcmp(key, names[i]) != 0)
-            i++;
-        if (i == sizeof names / sizeof *names)
+    json_object_foreach ((json_t *)(uintptr_t)j, key, v)
+        if (amp_word_find(names, amp_span_str(key)) < 0)
             return answer_fail(err, "it has an unknown member");
-    }
     return json_is_object(j) ? 0 : answer_fail(err, "not an object");
 }
 

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/words.h"
 
 /* One row per CLI. An event belongs to the first row whose event name fits and whose mark is a
  * member. The row without a CLI is for callers that need only the command and the files. */
 struct cli_row {
-    const char *name;
     const char *events[6]; /* of the member `event` */
     bool unnamed;          /* the event may have no such member */
     const char *mark;      /* a member that events of the same name of other CLIs do not have */
@@ -19,29 +19,25 @@ struct cli_row {
 };
 
 static const struct cli_row rows[AMP_CLI_COUNT + 1] = {
-    [AMP_CLI_CLAUDE] = {.name = "claude",
-                        .events = {"PreToolUse"},
+    [AMP_CLI_CLAUDE] = {.events = {"PreToolUse"},
                         .event = {"hook_event_name"},
                         .tool = {"tool_name"},
                         .input = {"tool_input"},
                         .session = {"session_id"},
                         .call = {"tool_use_id"}},
-    [AMP_CLI_CODEX] = {.name = "codex",
-                       .events = {"PreToolUse"},
+    [AMP_CLI_CODEX] = {.events = {"PreToolUse"},
                        .mark = "model",
                        .event = {"hook_event_name"},
                        .tool = {"tool_name"},
                        .input = {"tool_input"},
                        .session = {"session_id"},
                        .call = {"tool_use_id"}},
-    [AMP_CLI_GEMINI] = {.name = "gemini",
-                        .events = {"BeforeTool"},
+    [AMP_CLI_GEMINI] = {.events = {"BeforeTool"},
                         .event = {"hook_event_name"},
                         .tool = {"tool_name"},
                         .input = {"tool_input"},
                         .session = {"session_id"}},
-    [AMP_CLI_CURSOR] = {.name = "cursor",
-                        .events = {"beforeShellExecution", "beforeMCPExecution", "beforeReadFile",
+    [AMP_CLI_CURSOR] = {.events = {"beforeShellExecution", "beforeMCPExecution", "beforeReadFile",
                                    "preToolUse"},
                         .mark = "conversation_id",
                         .event = {"hook_event_name"},
@@ -49,8 +45,7 @@ static const struct cli_row rows[AMP_CLI_COUNT + 1] = {
                         .input = {"tool_input"},
                         .session = {"conversation_id"},
                         .call = {"tool_use_id", "generation_id"}},
-    [AMP_CLI_COPILOT] = {.name = "copilot",
-                         .events = {"preToolUse"},
+    [AMP_CLI_COPILOT] = {.events = {"preToolUse"},
                          .unnamed = true,
                          .mark = "toolName",
                          .event = {"hook_event_name"},
@@ -58,8 +53,7 @@ static const struct cli_row rows[AMP_CLI_COUNT + 1] = {
                          .input = {"toolArgs"},
                          .session = {"sessionId"}},
     /* Also Copilot CLI with the event's name in its other spelling. */
-    [AMP_CLI_VSCODE] = {.name = "vscode",
-                        .events = {"PreToolUse"},
+    [AMP_CLI_VSCODE] = {.events = {"PreToolUse"},
                         .mark = "timestamp",
                         .without = "permission_mode",
                         .event = {"hook_event_name", "hookEventName"},
@@ -67,16 +61,14 @@ static const struct cli_row rows[AMP_CLI_COUNT + 1] = {
                         .input = {"tool_input"},
                         .session = {"session_id", "sessionId"},
                         .call = {"tool_use_id"}},
-    [AMP_CLI_QWEN] = {.name = "qwen",
-                      .events = {"PreToolUse"},
+    [AMP_CLI_QWEN] = {.events = {"PreToolUse"},
                       .mark = "timestamp",
                       .event = {"hook_event_name"},
                       .tool = {"tool_name"},
                       .input = {"tool_input"},
                       .session = {"session_id"},
                       .call = {"tool_use_id"}},
-    [AMP_CLI_OPENCODE] = {.name = "opencode",
-                          .events = {"tool.execute.before"},
+    [AMP_CLI_OPENCODE] = {.events = {"tool.execute.before"},
                           .event = {"event"},
                           .tool = {"tool"},
                           .input = {"args"},
@@ -93,17 +85,16 @@ static const enum amp_call_cli order[] = {
     AMP_CLI_VSCODE,   AMP_CLI_QWEN,   AMP_CLI_CODEX,  AMP_CLI_CLAUDE,
 };
 
+AMP_WORDS(cli_names, AMP_CALL_CLI_LIST);
+
 const char *amp_call_cli_name(enum amp_call_cli cli)
 {
-    return cli == AMP_CLI_NONE ? "" : rows[cli].name;
+    return cli == AMP_CLI_NONE ? "" : cli_names[cli];
 }
 
 enum amp_call_cli amp_call_cli_find(const char *name)
 {
-    for (int i = 0; i < AMP_CLI_COUNT; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return (enum amp_call_cli)i;
-    return AMP_CLI_NONE;
+    return (enum amp_call_cli)amp_word_find(cli_names, amp_span_str(name));
 }
 
 static const struct cli_row *row_of(enum amp_call_cli cli)
@@ -475,7 +466,8 @@ static int cli_choose(struct amp_call_event *e, enum amp_call_cli expected, stru
     if (expected != AMP_CLI_NONE && e->cli == AMP_CLI_NONE) {
         e->cli = expected;
         return amp_fail(err, AMP_DATAERR, call_malformed,
-                        "the input of the hook is not a tool call of %s", rows[expected].name);
+                        "the input of the hook is not a tool call of %s",
+                        amp_call_cli_name(expected));
     }
     return member_text(e, row_of(e->cli)->event, 3, &e->event, err);
 }
