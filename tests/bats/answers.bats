@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # amp-ack: answers in the protocol of the message, and what an answer may claim.
+# plain: ack.bats, replies.bats and signed_answers.bats answer by the same code
 
 load lib
 load messages

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # hitl-prompt's channels: a folder, scripts; receive and sign.
+# plain: the channels are scripts; hitl.bats and prompt_tty.bats run the prompt
 
 load lib
 load messages

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Protected branches: what an agent is refused, what a person may go on doing, and what stays clean.
+# plain: most of its time is that of git; guard_rules.bats, guard_prove.bats and planted.bats run the same programs
 
 load lib
 

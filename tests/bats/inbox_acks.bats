@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # amp-route inbox --acks: what is said of a hand-over, in each protocol; once, whoever is killed.
+# plain: inbox.bats hands over by the same code
 
 load lib
 load messages

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # amp-route inbox --exec: the command answers its message by a result file, $AMP_RESULT.
+# plain: inbox.bats hands over by the same code
 
 # shellcheck disable=SC2154 # stderr is set by run
 load lib

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Inboxes with messages of all five protocols, and agents that die, stop reading, or are too many.
+# plain: inbox.bats hands over by the same code
 
 load lib
 load messages

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # task-dispatch land --all: many approved branches land one after the other; merges are checked, conflicts go back.
+# plain: land.bats and tasks.bats land by the same code
 
 load lib
 

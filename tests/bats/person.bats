@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # What only people may do, and how an agent is recognised that tries it.
+# plain: each verb has a suite of its own
 
 setup() {
   load lib

@@ -1,5 +1,6 @@
 # What keeps pools from work, and agents of a pool from each other: addressees, budgets that several pools share, a slow
 # repository, a disk that is full.
+# plain: pool.bats runs the same code
 
 setup() {
   load lib

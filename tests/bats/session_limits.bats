@@ -2,6 +2,7 @@
 # What a TASK of a session may use while its command works, and what is heard of it: heartbeats,
 # progress, budgets, errors, delegation.
 # long
+# plain: session.bats and session_records.bats run the same code
 
 setup() {
   load lib

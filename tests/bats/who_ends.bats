@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Who may take work up and report its end: amp-validate --state and amp-ack track give the same verdicts.
+# plain: ack.bats and validate_state.bats run the same code
 
 load lib
 load messages

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # The life of worktrees: what a crash leaves, what gc removes and keeps, locks, and what a new
 # worktree gets.
+# plain: worktree-bind.bats and switch.bats run the same code
 
 load lib
 load worktrees
