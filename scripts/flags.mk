@@ -12,7 +12,8 @@ CFLAGS += -Werror -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototy
 endif
 ifneq ($(SANITIZE),)
 CFLAGS  += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
-LDFLAGS += -fsanitize=$(SANITIZE)
+# Not position-independent: the redzones of all globals of a program would be relocated each time that it starts.
+LDFLAGS += -fsanitize=$(SANITIZE) -no-pie
 else
 CPPFLAGS += -D_FORTIFY_SOURCE=2
 endif
