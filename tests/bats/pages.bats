@@ -145,13 +145,11 @@ EOS
   [ -z "$(find_in_browser xyzzyplugh)" ]
 }
 
-@test "make dist: the same from git, from the tarball, and again" {
+@test "make dist: the same from git and from the tarball" {
   need git
   [ -e .git ] || skip "not a git checkout"
   local d=$BATS_TEST_TMPDIR
   sh scripts/dist.sh amp-tools-0 "$d/one.tar.gz"
-  sh scripts/dist.sh amp-tools-0 "$d/two.tar.gz"
-  cmp "$d/one.tar.gz" "$d/two.tar.gz"
   tar -xzf "$d/one.tar.gz" -C "$d"
   (cd "$d/amp-tools-0" && mkdir -p build && touch build/x && sh scripts/dist.sh amp-tools-0 ../three.tar.gz)
   cmp "$d/one.tar.gz" "$d/three.tar.gz"
@@ -159,7 +157,10 @@ EOS
   diff <(git ls-files | while IFS= read -r f; do [ ! -e "$f" ] || echo "$f"; done | LC_ALL=C sort) \
     <(tar -tzf "$d/one.tar.gz" | sed 's|^amp-tools-0/||' | LC_ALL=C sort)
   [ "$(tar -tvzf "$d/one.tar.gz" --numeric-owner | awk '{ print $2, $4, $5 }' | sort -u | wc -l)" -eq 1 ]
-  SOURCE_DATE_EPOCH=86400 sh scripts/dist.sh amp-tools-0 "$d/four.tar.gz"
+  repo "$d/small"
+  echo one >"$d/small/file"
+  git -C "$d/small" add file
+  (cd "$d/small" && SOURCE_DATE_EPOCH=86400 sh "$AMP_TOP/scripts/dist.sh" amp-tools-0 "$d/four.tar.gz")
   [ "$(TZ=UTC tar -tvzf "$d/four.tar.gz" | awk '{ print $4 }' | sort -u)" = 1970-01-02 ]
 }
 

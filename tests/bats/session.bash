@@ -78,15 +78,14 @@ session_run() {
 
 # response TASK JQ...: members of its RESPONSE in out.ndjson. There must be exactly one.
 response() {
-  local id=$1 found
+  local id=$1 found IFS=,
   shift
-  found=$(jq -c --arg id "$id" 'select(.message_type == "RESPONSE" and .task_id == $id)' out.ndjson)
-  [ -n "$found" ] && [ "$(wc -l <<<"$found")" = 1 ] || {
+  found=$(jq -c --arg id "$id" "select(.message_type == \"RESPONSE\" and .task_id == \$id) | [$*]" out.ndjson)
+  [ -n "$found" ] && [[ $found != *$'\n'* ]] || {
     echo "$id: not one RESPONSE: $found" >&2
     return 1
   }
-  local IFS=,
-  jq -c "[$*]" <<<"$found"
+  printf '%s\n' "$found"
 }
 
 # ended TASK STATE SIGNAL [CODE]
