@@ -17,7 +17,6 @@ struct amp_tool_cancel {
 struct amp_tool_cancelled {
     size_t found, cancelled; /* found: also those that have ended */
     uint8_t state;           /* of one of them */
-    bool is_job_id;          /* the name looks like the id of a job */
 };
 int amp_tool_jobs_cancel(struct amp_store *s, const struct amp_tool_cancel *who,
                          struct amp_tool_cancelled *out, struct amp_error *err);
