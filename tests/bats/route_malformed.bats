@@ -55,7 +55,7 @@ e5 bad_value'
   lines >in
   run -1 --separate-stderr amp-route -r '* => agents' --agent b=file:got <in
   [ "${#lines[@]}" -eq 11 ]
-  [[ "$output" != *dead* ]]
+  [[ $output != *dead[_\ -]letter* ]]
   run -1 --separate-stderr amp-route -n --state state -r '* => agents' --agent b=file:got <in
   [ -z "$output" ]
   [ -z "$(amp-ack dead list --json --state state)" ]
