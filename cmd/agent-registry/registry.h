@@ -31,7 +31,7 @@ struct registry {
     struct amp_outbox box;
 };
 
-/* What a verb opens besides the state directory; c->own is a struct registry if it opens that. */
+/* A verb opens these besides the state directory; c->own is then a struct registry. */
 enum {
     REG_OPENS_OUTBOX = AMP_OPENS_OWN,      /* the outbox of the name, and its lock */
     REG_OPENS_FILTER = AMP_OPENS_OWN << 1, /* with this: of NAME.filter */

@@ -8,31 +8,19 @@
 #include "flow/values.h"
 #include "session/machine.h"
 
-static const struct amp_opt opts[] = {
-    AMP_TOOL_OPTS,
-    AMP_OPT_END,
-};
-
 #define VERBS(X) X(session_run) X(session_list) X(session_report) X(session_rollback)
 AMP_VERBS(VERBS);
 
-static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {&amp_session_fsm, &amp_session_task_fsm, NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {
     .name = "aop-session",
     .doc = "carry out the sessions of AOP, and report them",
-    .opts = opts,
     .verbs = verbs,
-    .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
-    .values = amp_flow_values,
-    .refuse = amp_state_refuse,
-    .open = amp_tool_verb_open,
-    .close = amp_tool_verb_close,
-    .summary = amp_intake_summary,
+    AMP_TOOL_OF_WORK,
 };
 
 int main(int argc, char **argv)

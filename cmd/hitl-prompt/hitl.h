@@ -19,7 +19,7 @@ extern const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 /* The value of --config, or NULL. */
 const char *hitl_config_path(void);
 
-/* What a verb opens besides the state directory. */
+/* A verb opens these besides the state directory. */
 enum {
     /* hitl_people, from amp.json; hitl_operator and hitl_as get their defaults if they are NULL.
      * NOPERM permission_denied: --operator names another person. */

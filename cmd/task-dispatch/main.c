@@ -17,11 +17,6 @@
 #include "task/policy.h"
 #include "verbs.h"
 
-static const struct amp_opt opts[] = {
-    AMP_TOOL_OPTS,
-    AMP_OPT_END,
-};
-
 /* clang-format off */
 #define VERBS(X) \
     X(default) X(init) X(loop) X(new) X(list) X(show) X(diff) X(log) X(open) X(again) X(cancel) \
@@ -29,7 +24,6 @@ static const struct amp_opt opts[] = {
 /* clang-format on */
 AMP_VERBS(VERBS);
 
-static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm,      &amp_agent_fsm,
                                                  &amp_job_fsm,  &amp_landing_fsm, NULL};
 
@@ -38,16 +32,10 @@ static const struct amp_tool tool = {
     .name = "task-dispatch",
     .doc = "lead agents' tasks through dispatch, review and rework",
     .first = "The loop's filters",
-    .opts = opts,
     .verbs = verbs,
-    .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
-    .values = amp_flow_values,
-    .refuse = amp_state_refuse,
-    .open = amp_tool_verb_open,
-    .close = amp_tool_verb_close,
-    .summary = amp_intake_summary,
+    AMP_TOOL_OF_WORK,
 };
 
 int task_policy(struct amp_task_policy *out, struct amp_error *err)

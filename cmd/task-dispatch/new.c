@@ -152,7 +152,7 @@ static void apply_options(struct draft *d)
     add_constraints(d->task);
 }
 
-/* Whether the file does not say what the task is: an option replaces or adds to what it has. */
+/* True if an option replaces or adds to what the file has, so that the file is not the task. */
 static bool is_changed_by_options(const json_t *read)
 {
     for (size_t i = 0; i < SOURCES; i++)

@@ -11,11 +11,6 @@
 #include "queue/conflict/machine.h"
 #include "queue/machine.h"
 
-static const struct amp_opt opts[] = {
-    AMP_TOOL_OPTS,
-    AMP_OPT_END,
-};
-
 /* clang-format off */
 #define VERBS(X) \
     X(queue_submit) X(queue_list) X(queue_status) X(queue_rank) X(queue_preempt) X(queue_override) \
@@ -23,7 +18,6 @@ static const struct amp_opt opts[] = {
 /* clang-format on */
 AMP_VERBS(VERBS);
 
-static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {
     &amp_queue_fsm, &amp_conflict_fsm, &amp_breaker_fsm, &amp_agent_fsm, &amp_job_fsm, NULL};
 
@@ -31,16 +25,10 @@ AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {
     .name = "task-queue",
     .doc = "keep work of all protocols in a queue, and run agents on it",
-    .opts = opts,
     .verbs = verbs,
-    .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
-    .values = amp_flow_values,
-    .refuse = amp_state_refuse,
-    .open = amp_tool_verb_open,
-    .close = amp_tool_verb_close,
-    .summary = amp_intake_summary,
+    AMP_TOOL_OF_WORK,
 };
 
 int main(int argc, char **argv)

@@ -33,7 +33,7 @@ struct queue {
     size_t n, cap;
     struct waiting *stuck; /* those that this process could not land */
     size_t n_stuck, cap_stuck;
-    /* Of a follower: after a look at all tasks only those that changed since. */
+    /* After a look at all tasks, a follower looks at those only that changed since. */
     struct waiting *changed;
     size_t n_changed, cap_changed;
     struct amp_store_place at; /* in the log */

@@ -13,7 +13,7 @@
 
 #define GRACE_MS 2000
 
-/* What the script reads: one JSON object. */
+/* The script reads this, one JSON object. */
 static int request_write(const struct landing *l, struct amp_buf *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf proof = {.max = AMP_BUNDLE_MAX}, title = {.max = 256};

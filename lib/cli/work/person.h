@@ -31,6 +31,13 @@ enum {
 int amp_tool_verb_open(struct amp_command *c, struct amp_error *err);
 void amp_tool_verb_close(struct amp_command *c);
 
+/* Members of struct amp_tool that the tools of work have in common; include flow/intake.h and
+ * flow/values.h. */
+#define AMP_TOOL_OF_WORK                                                                           \
+    .opts = amp_tool_opts, .statuses = amp_tool_statuses, .values = amp_flow_values,               \
+    .refuse = amp_state_refuse, .open = amp_tool_verb_open, .close = amp_tool_verb_close,          \
+    .summary = amp_intake_summary
+
 /* A signature of the person over a text. */
 struct amp_tool_signature {
     char alg[64], key[AMP_FINGERPRINT_MAX], value[AMP_SSHSIG_BASE64_MAX];

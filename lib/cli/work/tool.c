@@ -13,6 +13,15 @@ const char *amp_tool_state, *amp_tool_config;
 int64_t amp_tool_lock_timeout = AMP_LOCK_TIMEOUT_MS;
 struct amp_identity_cli amp_tool_identity = AMP_IDENTITY_CLI;
 
+const struct amp_opt amp_tool_opts[] = {
+    AMP_OPT_STATE(amp_tool_state),
+    AMP_OPT_CONFIG(amp_tool_config),
+    AMP_OPT_LOCK_TIMEOUT(amp_tool_lock_timeout),
+    AMP_OPT_IDENTITIES(amp_tool_identity),
+    AMP_OPT_END,
+};
+const int amp_tool_statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 130, 0};
+
 int amp_tool_patterns(const json_t *config, const char *section, const char *key, const char *inner,
                       const char *const **out, struct amp_error *err)
 {

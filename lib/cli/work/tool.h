@@ -16,10 +16,8 @@
 extern const char *amp_tool_state, *amp_tool_config;
 extern int64_t amp_tool_lock_timeout;
 extern struct amp_identity_cli amp_tool_identity;
-/* For the table of a tool. */
-#define AMP_TOOL_OPTS                                                                              \
-    AMP_OPT_STATE(amp_tool_state), AMP_OPT_CONFIG(amp_tool_config),                                \
-        AMP_OPT_LOCK_TIMEOUT(amp_tool_lock_timeout), AMP_OPT_IDENTITIES(amp_tool_identity)
+extern const struct amp_opt amp_tool_opts[];
+extern const int amp_tool_statuses[];
 
 /* The list of patterns at section.key[.inner] of amp.json; *out is unchanged if there is none.
  * CONFIG bad_value. */

@@ -76,7 +76,7 @@ static void limits_read(const json_t *config)
     };
 }
 
-/* Whether a provider of TASKs has a command in the settings. */
+/* True if a provider of TASKs has a command in the settings. */
 static bool has_provider(const json_t *config)
 {
     const char *name;

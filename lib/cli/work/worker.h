@@ -87,8 +87,8 @@ enum amp_tool_command {
  * USAGE. release frees what it made, also after a failure. */
 int amp_tool_worker_settle(enum amp_tool_command need, json_t **config, struct amp_error *err);
 void amp_tool_worker_release(void);
-/* Of a verb with AMP_TOOL_WORKER_OPTS: settles it for a role. verb: the beginning of the consumer's
- * name. identify opens the identities of the role. */
+/* check settles a verb with AMP_TOOL_WORKER_OPTS for a role; `verb` is the beginning of the
+ * consumer's name. identify opens the identities of the role. */
 int amp_tool_worker_check(const char *role, const char *verb, enum amp_tool_command need,
                           json_t **config, struct amp_error *err);
 int amp_tool_worker_identify(struct amp_error *err);

@@ -220,7 +220,7 @@ static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp
     return amp_worker_conclude(w, job, &step, &lines, AMP_AGENT_EV_COMPLETE, err);
 }
 
-/* What the commands wrote is not a part of the work: the reviewer gets the commit as it is. A
+/* The files that commands wrote are no part of the work: the reviewer gets the commit as it is. A
  * worktree in which they wrote only ignored files, such as a build's, is used as it is. */
 static int worktree_renew(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
 {
