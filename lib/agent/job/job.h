@@ -98,11 +98,17 @@ int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_
 /* The job of a message; *found is false if it was not taken. */
 int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
                  struct amp_job *out, struct amp_error *err);
+/* The same by the record's key. */
+int amp_job_get(struct amp_store *s, struct amp_key key, bool *found, struct amp_job *out,
+                struct amp_error *err);
 
 /* Whether it was answered, or given up. */
 bool amp_job_ended(const struct amp_job *job);
-/* Reads a record of a job. */
-int amp_job_read(const struct amp_store_rec *rec, struct amp_job *out, struct amp_error *err);
+/* Calls fn for each unfinished job of the consumer; fn returns 0, 1 (skips the rest
+ * of its state) or -1. */
+typedef int (*amp_job_each_fn)(void *ctx, const struct amp_job *job, struct amp_error *err);
+int amp_job_each(struct amp_store *s, const char *consumer, amp_job_each_fn fn, void *ctx,
+                 struct amp_error *err);
 /* Whether the consumer has unfinished jobs. agent/job/order.h has their order. */
 int amp_job_any(struct amp_store *s, const char *consumer, bool *any, struct amp_error *err);
 

@@ -294,29 +294,15 @@ static bool is_ours(const struct amp_job_order *o, struct amp_span key)
     return amp_span_starts(key, o->prefix);
 }
 
-static int job_note(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
-                    struct amp_error *err)
+static int job_note(void *ctx, const struct amp_job *job, struct amp_error *err)
 {
     struct amp_job_order *o = ctx;
+    const struct amp_key own =
+        AMP_KEY(AMP_JOB_KIND, amp_span_str(o->opt.consumer), amp_span_str(job->msg_id));
     char key[AMP_KEY_MAX];
     struct amp_span text;
-    struct amp_job job;
-    (void)id;
-    if (amp_key_text(rec->key, key, &text, err) < 0)
-        return -1;
-    if (!is_ours(o, text))
-        return 0;
-    return amp_job_read(rec, &job, err) < 0 ? -1 : entry_put(o, key, &job, err);
-}
 
-static int jobs_load(struct amp_job_order *o, struct amp_error *err)
-{
-    for (uint8_t state = 0; state < amp_job_fsm.n_states; state++)
-        if (!(amp_job_fsm.terminal & 1u << state) &&
-            amp_store_each(o->store, AMP_JOB_KIND, amp_job_fsm.states[state].name, job_note, o,
-                           err) < 0)
-            return -1;
-    return 0;
+    return amp_key_text(&own, key, &text, err) < 0 ? -1 : entry_put(o, key, job, err);
 }
 
 static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
@@ -332,12 +318,11 @@ static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
 
 static int job_reread(struct amp_job_order *o, const char *key, struct amp_error *err)
 {
-    struct amp_store_rec rec;
+    bool found;
     struct amp_job job;
-    if (amp_store_get(o->store, AMP_KEY_TEXT(amp_span_str(key)), &rec, err) < 0 ||
-        (rec.found && amp_job_read(&rec, &job, err) < 0))
+    if (amp_job_get(o->store, AMP_KEY_TEXT(amp_span_str(key)), &found, &job, err) < 0)
         return -1;
-    if (rec.found && !amp_job_ended(&job))
+    if (found && !amp_job_ended(&job))
         return entry_put(o, key, &job, err);
     struct entry *e = entry_find(o, key);
     if (e)
@@ -388,7 +373,8 @@ int amp_job_order_open(struct amp_job_order **out, struct amp_store *s,
         memcpy(o->prefix + prefix.n, ".", 2);
     /* Get the place first, so that changes during the load are read again at the first look. */
     if (rc < 0 || tables_grow(o, err) < 0 ||
-        amp_store_place_near_end(s, 1, &o->place, &after, err) < 0 || jobs_load(o, err) < 0) {
+        amp_store_place_near_end(s, 1, &o->place, &after, err) < 0 ||
+        amp_job_each(s, opt->consumer, job_note, o, err) < 0) {
         amp_job_order_close(o);
         return -1;
     }
@@ -428,15 +414,13 @@ static int parked_wake(struct amp_job_order *o, int64_t now_ms, struct amp_error
 int amp_job_order_next(struct amp_job_order *o, int64_t now_ms, bool *found, struct amp_job *out,
                        int64_t *wake_ms, struct amp_error *err)
 {
-    struct amp_store_rec rec;
     if (log_follow(o, err) < 0 || parked_wake(o, now_ms, err) < 0)
         return -1;
     *found = o->ready.n > 0;
     *wake_ms = o->parked.n > 0 ? o->parked.v[0]->until_ms : 0;
     if (!*found)
         return 0;
-    const struct amp_key key = AMP_KEY_TEXT(amp_span_str(o->ready.v[0]->key));
-    return amp_store_get(o->store, key, &rec, err) < 0 ? -1 : amp_job_read(&rec, out, err);
+    return amp_job_get(o->store, AMP_KEY_TEXT(amp_span_str(o->ready.v[0]->key)), found, out, err);
 }
 
 int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, const char *until,
