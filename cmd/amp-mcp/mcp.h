@@ -75,6 +75,7 @@ enum mcp_level {
     MCP_LEVELS(X)
 #undef X
 };
+extern const char *const mcp_levels[]; /* their words; NULL ends them */
 
 /* The places in which a tool can work. */
 enum {

@@ -15,7 +15,7 @@ const struct mcp_revision_row mcp_revisions[MCP_REVISION_COUNT] = {
 #undef X
 };
 
-AMP_WORDS(level_words, MCP_LEVELS);
+const char *const mcp_levels[] = {MCP_LEVELS(AMP_WORDS_ROW) NULL};
 
 static int revision_find(const char *text)
 {
@@ -105,7 +105,7 @@ static void ping(struct mcp *m, const struct mcp_to *to, json_t *params)
 
 static void level_set(struct mcp *m, const struct mcp_to *to, json_t *params)
 {
-    int level = amp_word_find(level_words, amp_span_str(amp_json_str(params, "level")));
+    int level = amp_word_find(mcp_levels, amp_span_str(amp_json_str(params, "level")));
 
     if (level < 0) {
         mcp_error(m, to, AMP_RPC_PARAMS, NULL,
@@ -227,7 +227,7 @@ static bool meta_read(struct mcp *m, struct mcp_to *to, const struct method *met
     const char *level = amp_json_str(meta, META "logLevel"), *text = json_string_value(version);
 
     to->modern = version != NULL;
-    to->level = amp_word_find(level_words, amp_span_str(level));
+    to->level = amp_word_find(mcp_levels, amp_span_str(level));
     if (!to->modern && !m->initialized && !method->at_once) {
         mcp_error(m, to, AMP_RPC_PARAMS, NULL,
                   "params._meta has no " META "protocolVersion, and there was no initialize");

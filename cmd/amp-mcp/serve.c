@@ -163,7 +163,6 @@ void mcp_notify(struct mcp *m, const char *method, json_t *params)
 
 void mcp_log(struct mcp *m, const struct mcp_to *to, enum mcp_level level, const char *fmt, ...)
 {
-    AMP_WORDS(words, MCP_LEVELS);
     AMP_BUF struct amp_buf safe = {0};
     char text[600];
     va_list ap;
@@ -179,8 +178,8 @@ void mcp_log(struct mcp *m, const struct mcp_to *to, enum mcp_level level, const
     if (amp_text_safe(amp_span_str(text), 0, &safe, NULL) < 0)
         return;
     mcp_notify(m, "notifications/message",
-               json_pack("{s:s, s:s, s:s%}", "level", words[level], "logger", "amp-mcp", "data",
-                         safe.data, safe.len));
+               json_pack("{s:s, s:s, s:s%}", "level", mcp_levels[level], "logger", "amp-mcp",
+                         "data", safe.data, safe.len));
 }
 
 /* ---- the state directory, the control FIFO ---- */

@@ -96,6 +96,21 @@ receive() { hitl-prompt -c amp.json --state state receive "$@" 2>>err; }
   ends 0
 }
 
+@test "folder: a form may have the line until" {
+  config '{folder: "\($here)/q"}'
+  touch out
+  filter
+  asked 1
+  wait_until 20 has_form 1
+  sed -i 's/^answer:/answer: resume\nuntil: soon/; $a # end of the form' "$(form 1)"
+  wait_until 20 compgen -G 'q/answers/refused/escalation-T-2026-101-1.*.reason'
+  grep -q '^bad_answer: .*until is neither a time nor a duration' q/answers/refused/escalation-T-2026-101-1.*.reason
+  wait_until 20 has_form 1
+  sed -i 's/^answer:/answer: resume\nuntil: 1h/; $a # end of the form' "$(form 1)"
+  wait_until 20 decided 1
+  ends 0
+}
+
 @test "folder: what others may have written proves nothing" {
   config '{folder: "\($here)/q"}'
   mkdir -p q/answers

@@ -82,8 +82,8 @@ static struct amp_span trimmed(struct amp_span s)
  * meant both. */
 static json_t *form_read(struct amp_span text, struct amp_error *err)
 {
-    static const char *const names[] = {"question", "answer", "note", "commit",
-                                        "token",    "digest", NULL};
+    static const char *const names[] = {"question", "answer", "note",   "commit",
+                                        "until",    "token",  "digest", NULL};
     json_auto_t *j = json_object();
 
     if (!j) {
