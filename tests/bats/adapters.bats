@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # agent-claude and agent-codex with recorded stand-ins for the command lines they wrap.
 # plain: the adapters are scripts; run.bats and executor.bats run the worker
+# walls
 
 setup() {
   load lib

@@ -2,6 +2,7 @@
 # Task files under kills, full disks, other file systems, several routers and people with mv and an editor: no task is
 # lost or in two folders, no event is missing or doubled, no file is half-written.
 # AOF_ROUNDS=1000 for more kills (default: 6), AOF_TASKS=100000 for a full folder (default: 300). # slow
+# walls
 
 load lib
 load aof

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Executors of task files: local commands, confined, and sessions of a server (aof-board poll).
+# walls
 
 load lib
 load aof

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Task files and people: notifications by command, by port and as questions, and who may speak when signatures count.
+# walls
 
 load lib
 load aof

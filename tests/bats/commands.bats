@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Acceptance criteria that are commands.
+# walls
 
 load lib
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # worktree-bind exec: what a confined command can reach at each level, and what becomes of its
 # signals, its end and its limits. The escape suite tests more ways out.
+# walls
 
 load lib
 

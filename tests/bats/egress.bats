@@ -1,5 +1,6 @@
 # The network policies of worktree-bind exec, with servers of the tests only: what a command reaches at each level,
 # and what egress-gate lets through (its parsers and limits: tests/unit/net_test.c, egress_gate_test.c).
+# walls
 
 load lib
 

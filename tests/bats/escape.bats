@@ -1,5 +1,6 @@
 # Attempts to get out of a confinement (tests/escape). Each world is made new, and each set of attempts is one
 # process: without a confinement, where every attempt should work, and at the levels of worktree-bind-exec(1).
+# walls
 
 load lib
 

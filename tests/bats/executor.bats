@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # task-dispatch run: the Executor around an agent's command.
 # long
+# walls
 
 setup() {
   load lib

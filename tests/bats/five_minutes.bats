@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # What a new user does first, as tests/five-minutes/run times it on a bare Debian; here with the programs of the build.
+# walls
 
 load lib
 

@@ -1,5 +1,6 @@
 # An executor that forges: it takes every road that it has to approve its own work. Three worlds (confined and signed, only
 # confined, only signed), one table: each attempt is refused, and recorded with who and where.
+# walls
 
 load lib
 

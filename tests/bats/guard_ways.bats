@@ -3,6 +3,7 @@
 # stops, and that docs/guard.md has the same table. Representative ways run under task-dispatch run, whose trip-wire
 # reports them, and all of them confined.
 # static
+# walls
 
 load lib
 

@@ -1,5 +1,6 @@
 # Who may say what: forged lines in the FIFOs of a loop, without confinement. Each one is refused, is in the error log,
 # and changes nothing.
+# walls
 
 load lib
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # task-dispatch init: the plan, what it makes, what it leaves alone, and --undo.
+# walls
 
 load lib
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # task-dispatch land --all: many approved branches land one after the other; merges are checked, conflicts go back.
 # plain: land.bats and tasks.bats land by the same code
+# walls
 
 load lib
 

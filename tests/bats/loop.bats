@@ -2,6 +2,7 @@
 # The whole loop, from `task-dispatch new` to the last verdict, through the script that users copy.
 # long
 # plain: it joins filters that have suites of their own
+# walls
 
 load lib
 

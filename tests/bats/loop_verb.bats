@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # task-dispatch loop: the complete loop as one supervised command.
 # plain
+# walls
 
 load lib
 

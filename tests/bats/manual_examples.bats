@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # The examples of the manuals run as they stand.
 # plain
+# walls
 
 load lib
 load messages

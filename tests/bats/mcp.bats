@@ -1,4 +1,5 @@
 # amp-mcp: the protocol, the tools with a state directory and inside of an attempt, who it speaks for.
+# walls
 
 setup() {
   load lib

@@ -1,5 +1,6 @@
 # slow: each tool with each of its first allocations failing: it either does all its work without
 # that memory, or ends by itself with 75.
+# walls
 load lib
 load messages
 load letters

@@ -1,4 +1,5 @@
 # task-dispatch new: tasks from options, JSON and Markdown.
+# walls
 
 load lib
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # What only people may do, and how an agent is recognised that tries it.
 # plain: each verb has a suite of its own
+# walls
 
 setup() {
   load lib

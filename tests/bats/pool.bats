@@ -1,5 +1,6 @@
 # A pool of agents: their states are those of their processes, urgent work takes the place of other work, and
 # the end of the pool leaves nothing behind. # long
+# walls
 
 setup() {
   load lib

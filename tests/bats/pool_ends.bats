@@ -1,6 +1,7 @@
 # How jobs leave an agent that is asked to stop, for each way to end an attempt, and that the end of a pool leaves nothing
 # behind.
 # plain: pool.bats runs the same code
+# walls
 
 setup() {
   load lib

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # hitl-prompt hook: events of coding agents, rules, asking a person, and every failure blocks the call.
+# walls
 
 load lib
 

@@ -2,6 +2,7 @@
 # takes over the branch from it. Everything else in it is never read, and what is malformed is
 # refused with a code. Runs without confinement: the tests write into the quarantine as an agent
 # that means harm would.
+# walls
 
 load lib
 

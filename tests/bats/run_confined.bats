@@ -1,6 +1,7 @@
 # run and review confine the agent's command by default: what it sees and reaches, where its commits
 # go, and what the tools say about it. The escape suite tries the walls one by one.
 # plain: confine.bats and executor.bats run the same code
+# walls
 
 setup() {
   load lib

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Tasks of the Runtime Protocol: accepted with an estimate before any work, reported, checked, and
 # answered; review items, confirmed skills, and claims among several agents.
+# walls
 
 load lib
 

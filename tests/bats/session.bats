@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # aop-session run: the executor of sessions.
 # long
+# walls
 
 setup() {
   load lib

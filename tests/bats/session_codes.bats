@@ -1,6 +1,7 @@
 # Each code of AOP's error taxonomy (AOP §12), brought about by the tools: never composed here. A TASK that is refused
 # before its work ends `run` with status 1, the failure of work that was carried out with status 0.
 # plain: session.bats and session_records.bats run the same code
+# walls
 load lib
 load aop
 

@@ -2,6 +2,7 @@
 # Phases and checkpoints of a TASK of a session: what is checked here, and what a failure leads to.
 # long
 # plain: session.bats and session_records.bats run the same code
+# walls
 
 setup() {
   load lib

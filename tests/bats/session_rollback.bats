@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Snapshots and the rollback of a TASK's files (amp-rollback(7)), through run and session rollback.
 # AMP_ROLLBACK_ROUNDS: how often a rollback and a TASK are killed (default: 4 each).
+# walls
 
 setup() {
   load lib

@@ -1,4 +1,5 @@
 # The examples of AOP's text as they stand, carried out: no member is changed; and the session in the README.
+# walls
 load lib
 load aop
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # hitl-prompt suspend and resume: the emergency stop.
+# walls
 
 setup() {
   load lib

@@ -1,4 +1,5 @@
 # The examples of task-dispatch(1) run as they stand.
+# walls
 
 load lib
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # task-dispatch list, show, open and cancel.
+# walls
 
 load lib
 

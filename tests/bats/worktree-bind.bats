@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Binding agents to worktrees, by verbs and by messages.
+# walls
 
 load lib
 load messages
