@@ -403,6 +403,21 @@ static void test_index_removed(const char *dir)
     TAP_INT(present(dir, 100), 100, "and so does a last new one");
 }
 
+static void test_empty(const char *dir)
+{
+    char path[128];
+    struct stat first, last;
+    snprintf(path, sizeof path, "%s/index.db-wal", dir);
+    for (int i = 0; i < 4; i++) {
+        TAP_INT(present(dir, 1), 0, "a look at an empty state");
+        if (stat(path, i ? &last : &first) != 0)
+            TAP_OK(false, "there is an index");
+    }
+    TAP_OK(first.st_size > 0 && last.st_size == first.st_size, "does not write the index again");
+    fill(dir, 3, false);
+    TAP_INT(present(dir, 3), 3, "the first frames are found");
+}
+
 static void test_failed(const char *dir)
 {
     AMP_BUF struct amp_buf said = {0};
@@ -438,7 +453,7 @@ int main(void)
 {
     static void (*const tests[])(const char *) = {
         test_torn_tail, test_read_only_torn, test_reader_behind, test_lost_page, test_damage,
-        test_same_boot, test_index,          test_index_removed, test_failed};
+        test_same_boot, test_index,          test_index_removed, test_empty,     test_failed};
     amp_buf_init(&file, 1 << 20);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64], sub[80];

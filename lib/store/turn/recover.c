@@ -90,6 +90,12 @@ static bool place_stands(struct amp_log *l, const struct amp_pos *pos)
                         start.n == pos->n && start.sum == pos->sum);
 }
 
+/* Whether the index has no frame, and the log has its first segment only, which begins there. */
+static bool place_is_first(const struct amp_log *l, const struct amp_pos *pos)
+{
+    return !pos->n && !pos->off && pos->seg == 1 && l->first == 1 && l->last == 1;
+}
+
 /* Checks the end of the last segment, without the index; cuts a torn tail (*cut). Synced frames
  * are not read: a page that a power loss left out is behind them. */
 static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
@@ -218,7 +224,7 @@ static int index_bring_up(struct amp_store *s, struct amp_error *err)
         if (amp_index_read_meta(ix, err) < 0)
             return -1;
         struct amp_pos pos = ix->pos;
-        bool fits = place_stands(l, &pos);
+        bool fits = place_stands(l, &pos) || place_is_first(l, &pos);
         if (fits && pos.seg == l->last) {
             if (amp_log_size(l, &size, NULL, err) < 0)
                 return -1;
