@@ -98,7 +98,7 @@ int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_
 /* The job of a message; *found is false if it was not taken. */
 int amp_job_find(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
                  struct amp_job *out, struct amp_error *err);
-/* The same by the record's key. */
+/* Finds the job whose record has the key. */
 int amp_job_get(struct amp_store *s, struct amp_key key, bool *found, struct amp_job *out,
                 struct amp_error *err);
 

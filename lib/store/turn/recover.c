@@ -90,7 +90,8 @@ static bool place_stands(struct amp_log *l, const struct amp_pos *pos)
                         start.n == pos->n && start.sum == pos->sum);
 }
 
-/* Whether the index has no frame, and the log has its first segment only, which begins there. */
+/* True if the index has no frame and the log has its first segment only: the index is at the
+ * beginning of that segment, and no frame is missing. */
 static bool place_is_first(const struct amp_log *l, const struct amp_pos *pos)
 {
     return !pos->n && !pos->off && pos->seg == 1 && l->first == 1 && l->last == 1;
