@@ -14,6 +14,7 @@
 #include "base/file/line.h"
 #include "base/grow.h"
 #include "flow/identity/identity.h"
+#include "message/settle/sweep.h"
 
 int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
                     struct amp_error *err)
@@ -72,6 +73,14 @@ static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_err
         return 0;
     if (amp_grow(&o->wait, &o->cap_wait, o->n_wait, sizeof *o->wait, err) < 0)
         return -1;
+    bool is_void = false;
+    if (o->sends_again && amp_attempt_is_void(o->store, e->id, &is_void, err) < 0)
+        return -1;
+    if (is_void) {
+        o->last = (struct amp_store_entry_id){e->n, e->index};
+        o->wait[o->n_wait++] = (struct amp_outbox_line){o->last, o->out->added};
+        return 0;
+    }
     if (!o->began && o->out->added == 0 && amp_line_end(o->out->fd, err) < 0)
         return -1;
     o->began = true;

@@ -17,7 +17,8 @@ struct amp_outbox {
     struct amp_store *store;
     const char *name;
     struct amp_identities *ids; /* signs the lines; NULL: they are not signed */
-    bool sends_again;           /* it has further attempts: see amp_identities_sign_again */
+    bool sends_again; /* it has further attempts: see amp_identities_sign_again. Those that
+                       * amp_attempt_is_void names are closed and not emitted */
     struct amp_outq *out;
     bool began;                     /* a line that a killed process cut off was ended */
     struct amp_store_entry_id last; /* the last entry that was added to out */

@@ -376,3 +376,38 @@ closed() { amp-ack dead list --json --all | jq -r .state | sort | paste -sd' '; 
   sweep 12:00:20 >told
   sweep 12:01:00 | jq -e "(.msg // .) | $terminal"
 }
+
+# read_of ID: bob's READ of this attempt.
+read_of() {
+  jq -nc --arg id "$1" '{message_id: "22222222-2222-4222-8222-222222222222", producer_id: "bob", correlation_id:
+    "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1, retry_count: 0, message_type: "ACKNOWLEDGEMENT",
+    content_type: "application/json", payload: {ack_for_message_id: $id, ack_stage: "READ"}} |
+    .content_length = (.payload | tojson | length)'
+}
+# open_attempts: the ids of the attempts in the log, the oldest first.
+open_attempts() { amp-ack log | jq -r 'select(.kind == "token" and .event == "retry") | .id'; }
+
+@test "an attempt that a sweep could not write does not leave after its operation was READ" {
+  local state first=11111111-1111-4111-8001-000000000000 i
+  at() { date -u -d "@$((1772366400 + 12 * $1))" +%Y-%m-%dT%H:%M:%SZ; }
+  again() { amp-ack sweep --retries 3 --backoff 1s --now "$(at "$1")"; }
+  for state in first second third; do
+    export AMP_STATE=$PWD/$state
+    jq -nc --arg id $first '{message_id: $id, producer_id: "cli", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001",
+      sequence_number: 1, retry_count: 0, message_type: "DATA", content_type: "application/json", content_length: 2,
+      payload: {}, idempotency_token: "cli:x:1"}' | amp-ack track --now "$(at 0)" >/dev/null
+    for i in 1 2 3 4; do ends 74 again $i 2>/dev/null >/dev/full; done
+    # The second attempt and the third wait.
+    [ "$(open_attempts | wc -l)" -eq 2 ]
+    case $state in
+    first) read_of $first ;;
+    second) read_of "$(open_attempts | sed -n 1p)" ;;
+    third) read_of "$(open_attempts | sed -n 2p)" ;;
+    esac | amp-ack track --now "$(at 4)" >/dev/null
+    again 4 >out
+    grep -c '"message_type":"ACKNOWLEDGEMENT"' out
+    run -1 grep '"message_type":"DATA"' out
+    # Nothing is left of it.
+    [ -z "$(again 4)" ]
+  done
+}

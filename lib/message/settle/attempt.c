@@ -15,6 +15,7 @@
 #include "message/operation/retry.h"
 #include "message/record/sequence.h"
 #include "message/settle/step.h"
+#include "message/settle/sweep.h"
 #include "protocol/answers.h"
 #include "protocol/compose/answer.h"
 #include "protocol/delivery.h"
@@ -263,4 +264,41 @@ int amp_attempt_depart(struct amp_overdue *o)
     sw->emit = (struct amp_store_emit){.id = o->r.next, .line = amp_buf_span(&line)};
     o->st.event = AMP_DELIVERY_EV_DEPART;
     return amp_step_commit(o) < 0 ? -1 : 1;
+}
+
+/* ---- the outbox ---- */
+
+static bool is_answered(const struct amp_message_rec *r)
+{
+    return amp_step_has_arrived(r) && r->failure.n == 0;
+}
+
+int amp_attempt_is_void(struct amp_store *s, struct amp_span id, bool *is_void,
+                        struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, other = {.max = AMP_RECORD_MAX};
+    struct amp_message_rec r, former;
+    char next[AMP_MSG_ID_MAX];
+
+    *is_void = false;
+    if (id.n == 0)
+        return 0;
+    if (amp_message_find(s, id, &mem, &r, err) < 0)
+        return -1;
+    if (!r.found || r.attempt <= 1 || r.requeues > 0)
+        return 0;
+    for (uint32_t i = 0; i < r.n_tries && !*is_void; i++) {
+        if (r.tries[i].msg_id.n == 0)
+            continue;
+        if (amp_message_find(s, r.tries[i].msg_id, &other, &former, err) < 0)
+            return -1;
+        *is_void = former.found && is_answered(&former);
+    }
+    /* This attempt, and those that followed it. */
+    while (r.found && !(*is_void |= is_answered(&r)) && r.next.n > 0) {
+        amp_span_copy(r.next, next, sizeof next);
+        if (amp_message_find(s, amp_span_str(next), &mem, &r, err) < 0)
+            return -1;
+    }
+    return 0;
 }

@@ -34,6 +34,11 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
 /* Handles the deadlines of one message. */
 int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
                           const struct amp_sweep_options *opt, struct amp_error *err);
+/* Tells whether an outbox entry is a further attempt that nobody needs any more, because it or
+ * another attempt arrived: a process that put it there was killed before it could emit it, or
+ * before it could close it. */
+int amp_attempt_is_void(struct amp_store *s, struct amp_span id, bool *is_void,
+                        struct amp_error *err);
 /* The time of the next deadline; 0: none. */
 int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
                          struct amp_error *err);
