@@ -1,5 +1,6 @@
 # Codex, the real program, against the model server: see run.
 # long
+# walls
 load cells
 
 setup() { agent_setup claude codex; }

@@ -1,5 +1,6 @@
 # Gemini CLI, OpenCode and Qwen Code, the real programs, against the model server: see run.
 # long
+# walls
 load cells
 
 setup() { agent_setup "${BATS_TEST_DESCRIPTION%%:*}"; }
