@@ -9,7 +9,7 @@ BUILD    ?= build
 CC       ?= cc
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
-# Of every room; without it, -O2 is for what works on each byte or message (FAST), and -Og for the rest, which waits
+# Of every folder; without it, -O2 is for what works on each byte or message (FAST), and -Og for the rest, which waits
 # for disks, people and other programs. Instrumented code takes three times as long to optimise.
 OPT      ?= $(if $(SANITIZE),-Og)
 # Lines, no variables: -g takes a sixth longer.
@@ -29,22 +29,30 @@ Q   := $(if $(V),,@)
 say  = @$(if $(V),true,printf '  %-7s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2))')
 
 include scripts/flags.mk
-# ROOMS_cmd/TOOL, ROOMS_tests/unit/NAME and the like: the rooms of lib that a program links.
-ignored := $(shell mkdir -p $(BUILD) && sh scripts/rooms.sh >$(BUILD)/rooms.mk.$$$$ && \
-  mv $(BUILD)/rooms.mk.$$$$ $(BUILD)/rooms.mk)
-include $(BUILD)/rooms.mk
+# HOUSE_cmd/TOOL, HOUSE_tests/unit/NAME and the like: the highest house of lib that a program includes.
+ignored := $(shell mkdir -p $(BUILD) && sh scripts/houses.sh >$(BUILD)/houses.mk.$$$$ && \
+  mv $(BUILD)/houses.mk.$$$$ $(BUILD)/houses.mk)
+include $(BUILD)/houses.mk
 
-ROOMS     := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
+# From the highest to the lowest: each includes only those behind it. The ground is the rest of lib.
+HOUSES    := people work message ground
+below_people  := people work message ground
+below_work    := work message ground
+below_message := message ground
+below_ground  := ground
+GROUND    := $(filter-out $(HOUSES),$(notdir $(patsubst %/,%,$(wildcard lib/*/))))
+sources    = $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c $(d)/*/*/*/*.c))
 # Sorted: the order of the objects in an archive is the same everywhere.
-$(foreach r,$(ROOMS),$(eval OBJ_$(r) := $(patsubst %.c,$(BUILD)/%.o, \
-  $(sort $(wildcard lib/$(r)/*.c lib/$(r)/*/*.c lib/$(r)/*/*/*.c)))))
-OBJ_schema += $(BUILD)/gen/schemas.o
-# Rooms whose work is done for each byte or each message.
-FAST      := base fsm json message port protocol record route schema store
-PUB_ROOMS := base json schema fsm protocol machines
-# The shared library: the public rooms and the machines' tables.
-SO_SRC    := $(sort $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) \
-  $(PUB_ROOMS:%=lib/%/*/*/*.c) lib/*/*_fsm.c lib/*/*/*_fsm.c))
+objects    = $(patsubst %.c,$(BUILD)/%.o,$(sort $(call sources,$(1))))
+OBJ_ground := $(call objects,$(GROUND:%=lib/%)) $(BUILD)/gen/schemas.o
+$(foreach h,$(filter-out ground,$(HOUSES)),$(eval OBJ_$(h) := $(call objects,lib/$(h))))
+# What several programs share beside the houses: opening a state, the person, findings.
+OBJ_shared := $(call objects,cmd/shared)
+# Folders whose work is done for each byte or each message.
+FAST      := base fsm json schema message/delivery message/port message/protocol message/record message/route message/store
+# The shared library: the public folders and the machines' tables.
+SO_SRC    := $(sort $(call sources,lib/base lib/json lib/schema lib/fsm lib/message/protocol) lib/people/machines.c \
+  $(filter %_fsm.c,$(call sources,lib)))
 SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
@@ -146,19 +154,19 @@ $(BUILD)/pic/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=default -MMD -MP -c -o $@ $<
 
-# An archive for each room. It is thin: it names the objects, and has no copy of them.
-define room
+# An archive for each house. It is thin: it names the objects, and has no copy of them.
+define house
 $(BUILD)/lib/$(1).a: $(OBJ_$(1))
 	@rm -f $$@
 	$$(call say,AR,$$@)
 	$$(Q)$$(AR) rcsT $$@ $$^
 endef
-$(foreach r,$(ROOMS),$(eval $(call room,$(r))))
-archives = $(patsubst %,$(BUILD)/lib/%.a,$(ROOMS_$(1)))
+$(foreach h,$(HOUSES) shared,$(eval $(call house,$(h))))
+archives = $(patsubst %,$(BUILD)/lib/%.a,$(if $(filter cmd/%,$(1)),shared) $(below_$(HOUSE_$(1))))
 grouped  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
-# All rooms in one archive with the objects, for programs of others.
-$(BUILD)/lib/libamp.a: $(foreach r,$(ROOMS),$(OBJ_$(r)))
+# All houses in one archive with the objects, for programs of others.
+$(BUILD)/lib/libamp.a: $(foreach h,$(HOUSES),$(OBJ_$(h)))
 	@rm -f $@
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^

@@ -2,7 +2,7 @@
 # What the store's cache gains: commits a second of four writers with it and without, in batches of 1
 # and 16, in memory (SHM_DIR) and on a disk (BENCH_DIR). Runs with and without take turns; "gain" is
 # the median of the ROUNDS ratios. What gains less than 20 % everywhere does not belong there;
-# lib/store/cache/cache.h says what was measured last.
+# lib/message/store/cache/cache.h says what was measured last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-7} n=${N:-16000}

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
+#include "work/confine/confine.h"
 
 #define ROUNDS 300
 

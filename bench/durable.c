@@ -25,8 +25,8 @@
 
 #include <amp/base/num.h>
 
-#include "message/history/find.h"
-#include "store/store_int.h"
+#include "message/delivery/history/find.h"
+#include "message/store/store_int.h"
 
 enum { RECORD = 512, PROCESSES_MAX = 16 };
 

@@ -9,8 +9,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "identity/signer.h"
-#include "identity/verify.h"
+#include "message/identity/signer.h"
+#include "message/identity/verify.h"
 
 enum { ROUNDS = 9, LINES_MAX = 4096 };
 

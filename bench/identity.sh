@@ -21,7 +21,7 @@ row() { # name, signing, verifying (us), the library's two
 read -r sign verify _ bytes < <("$work/identity" "$work/lines" "$work/signers")
 echo "$n messages, $bytes bytes each on average"
 printf '%-44s %-22s   %s\n' "" "sign" "verify"
-row "lib/identity, Ed25519" "$sign" "$verify"
+row "lib/message/identity, Ed25519" "$sign" "$verify"
 
 # median COMMAND...: microseconds for each message, of 5 runs of the filter over all of them.
 median() {

@@ -28,11 +28,11 @@
 
 #include <amp/base/clock.h>
 
-#include "flow/queue/queue.h"
-#include "flow/wake.h"
-#include "message/history/find.h"
-#include "store/store.h"
-#include "worktree/paths/glob.h"
+#include "message/delivery/history/find.h"
+#include "message/store/store.h"
+#include "message/store/wake.h"
+#include "work/git/paths/glob.h"
+#include "work/item/claim/queue.h"
 
 enum { BATCH_MAX = 1024, ARGS_MAX = 32 };
 

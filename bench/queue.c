@@ -26,10 +26,10 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
-#include "message/history/find.h"
-#include "queue/order.h"
-#include "store/store.h"
-#include "worktree/paths/glob.h"
+#include "message/delivery/history/find.h"
+#include "message/store/store.h"
+#include "work/git/paths/glob.h"
+#include "work/item/order.h"
 
 #define TYPE   "builder"
 #define WORKER "w"

@@ -1,5 +1,5 @@
 # Compiler flags.
-CPPFLAGS += -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='"$(VERSION)"'
+CPPFLAGS += -Iinclude -Ilib -Icmd -D_GNU_SOURCE -DAMP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(or $(OPT),-Og) $(DEBUG) -fno-strict-aliasing -ffunction-sections -fdata-sections
 CFLAGS   += -fstack-protector-strong
 # Relative relocations packed: a sixth of the pages that a small tool reads to start.

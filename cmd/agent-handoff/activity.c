@@ -11,9 +11,9 @@
 #include "cli/config.h"
 #include "cli/table.h"
 #include "cli/time.h"
-#include "cli/work/tool.h"
-#include "flow/activity/activity.h"
-#include "flow/wake.h"
+#include "message/store/wake.h"
+#include "shared/work/tool.h"
+#include "work/task/activity/notice/activity.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 

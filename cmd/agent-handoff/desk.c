@@ -6,7 +6,7 @@
 
 #include <amp/base/clock.h>
 
-#include "cli/work/tool.h"
+#include "shared/work/tool.h"
 
 #define PENDING_MAX ((size_t)256 << 20) /* bytes of unwritten output */
 

@@ -10,12 +10,12 @@
 
 #include "base/codes.h"
 #include "base/loop.h"
-#include "cli/finding.h"
-#include "cli/work/tool.h"
-#include "flow/intake.h"
 #include "handoff.h"
-#include "protocol/answers.h"
-#include "protocol/compose/answer.h"
+#include "message/delivery/intake.h"
+#include "message/protocol/answers.h"
+#include "message/protocol/compose/answer.h"
+#include "shared/finding.h"
+#include "shared/work/tool.h"
 
 #define BOX "agent-handoff"
 

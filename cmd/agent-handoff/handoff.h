@@ -5,9 +5,9 @@
 #include <amp/base/pipe.h>
 
 #include "cli/cli.h"
-#include "flow/handoff/handoff.h"
-#include "flow/identity/identity.h"
-#include "flow/outbox.h"
+#include "message/delivery/outbox.h"
+#include "message/delivery/sender/identity.h"
+#include "work/handoff/offer/handoff.h"
 
 /* A verb's hold on the state: the outbox with its lock, and standard output. */
 struct handoff_desk {

@@ -1,12 +1,12 @@
 /* agent-handoff: work that changes hands, and who works on what. */
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/config_schema.h"
-#include "cli/work/person.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
-#include "handoff/handoff.h"
+#include "message/delivery/intake.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/values.h"
+#include "shared/work/person.h"
+#include "work/handoff/handoff.h"
 
 #define VERBS(X) X(handoff_filter) X(handoff) X(handoff_pending) X(activity)
 AMP_VERBS(VERBS);

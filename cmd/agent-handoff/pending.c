@@ -5,8 +5,8 @@
 #include <amp/base/clock.h>
 
 #include "cli/list.h"
-#include "cli/work/tool.h"
 #include "handoff.h"
+#include "shared/work/tool.h"
 
 static const char *agent, *from;
 static bool all, json;

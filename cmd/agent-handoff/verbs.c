@@ -10,10 +10,10 @@
 
 #include "base/codes.h"
 #include "cli/rows.h"
-#include "cli/work/tool.h"
-#include "flow/identity/person.h"
 #include "handoff.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/answer/person.h"
+#include "shared/work/tool.h"
 
 static const char *as, *to, *reason, *task, *context, *content_type, *id, *text, *data, *out_path;
 static struct amp_list wanted;

@@ -5,7 +5,7 @@
 #include <amp/base/clock.h>
 
 #include "cli/table.h"
-#include "flow/identity/identity.h"
+#include "message/delivery/sender/identity.h"
 #include "registry.h"
 
 struct amp_identity_cli reg_identity = AMP_IDENTITY_CLI;

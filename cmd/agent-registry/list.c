@@ -6,7 +6,7 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
-#include "flow/wake.h"
+#include "message/store/wake.h"
 #include "registry.h"
 #include "json/record.h"
 

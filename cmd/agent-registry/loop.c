@@ -8,9 +8,9 @@
 
 #include "base/codes.h"
 #include "base/loop.h"
-#include "cli/finding.h"
-#include "flow/admit/tokens.h"
+#include "message/delivery/admit/tokens.h"
 #include "registry.h"
+#include "shared/finding.h"
 
 struct loop {
     struct registry *r;

@@ -5,12 +5,12 @@
 
 #include <amp/base/id.h>
 
-#include "cli/config_schema.h"
-#include "cli/state.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
+#include "message/delivery/intake.h"
 #include "registry.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/state.h"
+#include "shared/values.h"
 
 const char *reg_state, *reg_config, *reg_node, *reg_skills, *reg_routing;
 int64_t reg_required_ms = (int64_t)2 * 3600 * 1000;

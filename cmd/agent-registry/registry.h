@@ -8,13 +8,13 @@
 
 #include <amp/base/pipe.h>
 
-#include "agent/capability.h"
-#include "agent/sweep.h"
-#include "cli/identity.h"
 #include "cli/rows.h"
-#include "flow/identity/identity.h"
-#include "flow/intake.h"
-#include "flow/outbox.h"
+#include "message/delivery/intake.h"
+#include "message/delivery/outbox.h"
+#include "message/delivery/sender/identity.h"
+#include "shared/identity.h"
+#include "work/agent/capability.h"
+#include "work/agent/sweep.h"
 
 extern const char *reg_state, *reg_config, *reg_node, *reg_skills, *reg_routing;
 extern int64_t reg_required_ms;

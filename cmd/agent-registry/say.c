@@ -5,8 +5,8 @@
 #include <amp/base/file.h>
 
 #include "base/codes.h"
-#include "cli/finding.h"
 #include "registry.h"
+#include "shared/finding.h"
 
 static const char *descriptor, *name, *description = "", *class_word = "STANDARD", *public_key,
                                       *role, *reason, *said;

@@ -5,14 +5,14 @@
 
 #include <amp/base/clock.h>
 
-#include "agent/approval.h"
-#include "agent/review.h"
-#include "agent/skill.h"
 #include "base/codes.h"
 #include "cli/list.h"
-#include "flow/reply/reply.h"
-#include "message/record/record.h"
+#include "message/delivery/record/record.h"
 #include "registry.h"
+#include "work/agent/approval.h"
+#include "work/agent/review.h"
+#include "work/agent/skill.h"
+#include "work/attempt/reply/reply.h"
 #include "json/record.h"
 
 static bool json, all;

@@ -7,8 +7,8 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
-#include "message/record/sequence.h"
-#include "protocol/routing.h"
+#include "message/delivery/record/sequence.h"
+#include "message/protocol/routing.h"
 #include "registry.h"
 #include "json/record.h"
 

@@ -12,12 +12,12 @@
 
 #include "base/codes.h"
 #include "cli/table.h"
-#include "flow/identity/head.h"
-#include "identity/state.h"
-#include "message/history/security.h"
+#include "message/delivery/history/security.h"
+#include "message/delivery/sender/head.h"
+#include "message/identity/state.h"
+#include "message/store/history/history.h"
+#include "message/store/history/verify.h"
 #include "pass.h"
-#include "store/history/history.h"
-#include "store/history/verify.h"
 
 enum { FILES_MOST = 1000, RECORD_MAX = 1 << 20 };
 #define TEXT_MAX ((size_t)256 << 20)

@@ -1,9 +1,9 @@
 /* The metrics of track and send. */
 #include "count.h"
 
-#include "message/inbox/lane.h"
-#include "message/record/record.h"
-#include "message/settle/outcome.h"
+#include "message/delivery/inbox/lane.h"
+#include "message/delivery/record/record.h"
+#include "message/delivery/settle/outcome.h"
 
 static struct amp_metric_labels labels_of(const struct amp_view *v)
 {

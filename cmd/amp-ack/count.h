@@ -2,8 +2,8 @@
 #ifndef AMP_ACK_COUNT_H
 #define AMP_ACK_COUNT_H
 
-#include "message/ledger/ledger.h"
-#include "metrics/metrics.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/metrics/metrics.h"
 
 void count_taken(struct amp_metrics *m, const struct amp_view *v);
 /* A message was passed on; again: not for the first time. */

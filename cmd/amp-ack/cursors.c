@@ -8,7 +8,7 @@
 
 #include "base/codes.h"
 #include "cli/table.h"
-#include "message/cursor/cursors.h"
+#include "message/delivery/cursor/cursors.h"
 #include "pass.h"
 
 static bool json, force;

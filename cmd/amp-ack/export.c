@@ -3,8 +3,8 @@
 
 #include <amp/base/clock.h>
 
+#include "message/store/archive/archive.h"
 #include "pass.h"
-#include "store/archive/archive.h"
 
 static const char *until;
 static int64_t hold_ms;

@@ -3,17 +3,17 @@
 #include <unistd.h>
 
 #include "base/codes.h"
-#include "cli/config_schema.h"
-#include "cli/identity.h"
-#include "cli/state.h"
-#include "flow/config.h"
-#include "flow/identity/person.h"
-#include "flow/intake.h"
-#include "flow/values.h"
-#include "message/cursor/cursor.h"
-#include "message/ledger/timeouts.h"
-#include "message/record/delivery.h"
-#include "message/transfer/transfer_fsm.h"
+#include "message/delivery/cursor/cursor.h"
+#include "message/delivery/intake.h"
+#include "message/delivery/ledger/timeouts.h"
+#include "message/delivery/record/delivery.h"
+#include "message/delivery/transfer/transfer_fsm.h"
+#include "people/answer/person.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/identity.h"
+#include "shared/state.h"
+#include "shared/values.h"
 #include "verbs.h"
 
 const char *ack_state, *ack_as;

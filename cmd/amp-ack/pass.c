@@ -15,11 +15,11 @@
 
 #include "base/codes.h"
 #include "base/loop.h"
-#include "cli/finding.h"
 #include "count.h"
-#include "flow/admit/tokens.h"
-#include "flow/identity/identity.h"
-#include "message/ledger/refused.h"
+#include "message/delivery/admit/tokens.h"
+#include "message/delivery/ledger/refused.h"
+#include "message/delivery/sender/identity.h"
+#include "shared/finding.h"
 
 #define PENDING_MAX     ((size_t)64 << 20) /* in addition to one turn, which may be one long line */
 #define DIAGNOSTICS_MAX ((size_t)64 << 20)

@@ -7,9 +7,9 @@
 
 #include <amp/base/pipe.h>
 
-#include "flow/deadlines.h"
-#include "flow/intake.h"
-#include "flow/outbox.h"
+#include "message/delivery/intake.h"
+#include "message/delivery/outbox.h"
+#include "people/deadlines.h"
 #include "verbs.h"
 
 /* The options of inputs and outputs. */
@@ -51,7 +51,8 @@ struct pass {
 const char *pass_actor(const struct pass *p);
 /* Adds a line (without LF) to the output of the turn. */
 int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err);
-/* Signs an own line with the state's key of a role (flow/identity/identity.h), and adds it. */
+/* Signs an own line with the state's key of a role (message/delivery/sender/identity.h), and adds
+ * it. */
 int pass_say(struct pass *p, const char *role, struct amp_span line, struct amp_error *err);
 /* Whether the acknowledgement counts as said by the addressee of its message. 0: no, *why has the
  * code; -1: failure. */

@@ -10,14 +10,14 @@
 #include "base/codes.h"
 #include "base/words.h"
 #include "count.h"
-#include "message/ledger/ledger.h"
-#include "message/ledger/timeouts.h"
-#include "message/record/sequence.h"
-#include "message/settle/answer.h"
-#include "message/settle/outcome.h"
-#include "protocol/compose/answer.h"
-#include "protocol/delivery.h"
-#include "worktree/person.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/delivery/ledger/timeouts.h"
+#include "message/delivery/record/sequence.h"
+#include "message/delivery/settle/answer.h"
+#include "message/delivery/settle/outcome.h"
+#include "message/protocol/compose/answer.h"
+#include "message/protocol/delivery.h"
+#include "work/git/person.h"
 
 static const char *stage, *from, *note, *code, *message = "refused";
 static bool every, retryable, by_agent;

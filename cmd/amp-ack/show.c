@@ -10,9 +10,9 @@
 
 #include <amp/base/clock.h>
 
-#include "flow/story/story.h"
+#include "message/protocol/compose/json.h"
 #include "pass.h"
-#include "protocol/compose/json.h"
+#include "people/story/story.h"
 
 static bool quiet_acks, last, words;
 

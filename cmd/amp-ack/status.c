@@ -7,14 +7,14 @@
 
 #include "cli/table.h"
 #include "cli/time.h"
-#include "hitl/escalation.h"
-#include "hitl/pause/pause.h"
-#include "message/dead/dead.h"
-#include "message/inbox/inbox.h"
-#include "message/ledger/ledger.h"
-#include "message/record/record.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/delivery/record/record.h"
+#include "message/pause/pause.h"
 #include "pass.h"
-#include "task/record.h"
+#include "people/question/escalation.h"
+#include "work/task/record.h"
 
 enum { OVERDUE_MOST = 10000 }; /* more are not counted */
 

@@ -20,11 +20,11 @@
 #include "base/codes.h"
 #include "base/words.h"
 #include "cli/config.h"
-#include "flow/activity/activity.h"
-#include "flow/wake.h"
-#include "message/cursor/cursors.h"
-#include "message/operation/idempotency.h"
-#include "worktree/prepare.h"
+#include "message/delivery/cursor/cursors.h"
+#include "message/delivery/operation/idempotency.h"
+#include "message/store/wake.h"
+#include "work/git/prepare.h"
+#include "work/task/activity/notice/activity.h"
 
 #define LOOK_MS    100 /* the shortest interval between two reads of a busy log */
 #define AGAIN_MS   1000

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/codes.h"
-#include "message/operation/token.h"
+#include "message/delivery/operation/token.h"
 #include "verbs.h"
 
 #define CANONICAL_MAX ((size_t)64 << 20)

@@ -3,9 +3,9 @@
 #ifndef AMP_ACK_VERBS_H
 #define AMP_ACK_VERBS_H
 
-#include "cli/state.h"
-#include "message/operation/retry.h"
-#include "metrics/metrics.h"
+#include "message/delivery/operation/retry.h"
+#include "message/metrics/metrics.h"
+#include "shared/state.h"
 
 /* Options of the tool's own table. */
 extern const char *ack_state, *ack_as, *ack_config;
@@ -17,7 +17,7 @@ struct amp_identities;
 const char *ack_identity_word(void); /* local, all or off */
 int ack_identities(const char *principal, struct amp_identities **out, struct amp_error *err);
 
-/* Refuses agents other than `agent`, or all if it is NULL (flow/identity/person.h). */
+/* Refuses agents other than `agent`, or all if it is NULL (people/answer/person.h). */
 int ack_person_or_self(const char *agent, const char *act, struct amp_error *err);
 
 /* --metrics of the verbs that count. */

@@ -4,13 +4,13 @@
 
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/config_schema.h"
 #include "cli/rows.h"
-#include "flow/config.h"
-#include "flow/identity/person.h"
 #include "mcp.h"
-#include "message/ledger/timeouts.h"
-#include "worktree/person.h"
+#include "message/delivery/ledger/timeouts.h"
+#include "people/answer/person.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "work/git/person.h"
 
 static struct amp_identity_cli identity = AMP_IDENTITY_CLI;
 static struct amp_list routes;

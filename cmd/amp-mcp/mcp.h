@@ -19,13 +19,13 @@
 #include <amp/base/pipe.h>
 #include <amp/json/lines.h>
 
-#include "agent/job/ask.h"
 #include "cli/cli.h"
-#include "cli/identity.h"
-#include "flow/wake.h"
-#include "message/inbox/inbox.h"
-#include "rpc/rpc.h"
-#include "store/store.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/store/store.h"
+#include "message/store/wake.h"
+#include "shared/identity.h"
+#include "work/agent/job/ask.h"
+#include "json/rpc.h"
 
 #define MCP_LINE_MAX    ((size_t)4 << 20)
 #define MCP_OUT_MAX     ((size_t)64 << 20)

@@ -5,7 +5,7 @@
 
 #include "base/words.h"
 #include "mcp.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
 
 #define META "io.modelcontextprotocol/"
 

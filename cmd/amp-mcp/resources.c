@@ -17,9 +17,9 @@
 #include <amp/base/num.h>
 
 #include "base/codes.h"
-#include "flow/story/story.h"
 #include "mcp.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/story/story.h"
 
 #define FILE_MAX ((size_t)8 << 20)
 #define TASK_URI "amp://task/"

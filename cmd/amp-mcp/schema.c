@@ -6,7 +6,7 @@
 
 #include "base/codes.h"
 #include "mcp.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
 
 static const char *const type_names[] = {
     [MCP_TEXT] = "string",       [MCP_INTEGER] = "integer", [MCP_NUMBER] = "number",

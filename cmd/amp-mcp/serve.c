@@ -16,11 +16,11 @@
 #include "base/codes.h"
 #include "base/loop.h"
 #include "base/words.h"
-#include "flow/facts.h"
-#include "flow/identity/head.h"
-#include "flow/keep.h"
 #include "mcp.h"
-#include "protocol/compose/json.h"
+#include "message/delivery/sender/head.h"
+#include "message/protocol/compose/json.h"
+#include "people/facts.h"
+#include "people/keep.h"
 
 #define CALM_OUT  ((size_t)8 << 20) /* pending bytes past which no more input is read */
 #define FINISH_MS 2000              /* for the client to read the rest after its input ended */
@@ -187,8 +187,8 @@ void mcp_log(struct mcp *m, const struct mcp_to *to, enum mcp_level level, const
 int mcp_store(struct mcp *m, struct amp_error *err)
 {
     const struct amp_store_options opt = {.lock_timeout_ms = m->lock_timeout_ms,
-                                          .facts = &amp_flow_facts,
-                                          .keep = amp_flow_keep,
+                                          .facts = &amp_facts_all,
+                                          .keep = amp_keep_all,
                                           .sign_head = amp_head_sign,
                                           .actor = m->box};
 

@@ -7,7 +7,7 @@
 
 #include "base/codes.h"
 #include "mcp.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
 
 /* ---- fields ---- */
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gate.h"
 #include "base/codes.h"
-#include "flow/confinement.h"
 #include "wiring.h"
+#include "work/confine/confinement.h"
+#include "work/confine/gate.h"
 
 #define GATES_MAX 64 /* commands with EGRESS_RESTRICTED at the same time */
 

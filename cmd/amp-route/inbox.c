@@ -12,10 +12,10 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
-#include "message/inbox/bell.h"
-#include "message/inbox/inbox.h"
-#include "message/record/record.h"
-#include "route/handover/handover.h"
+#include "message/delivery/inbox/bell.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/record/record.h"
+#include "message/route/handover/handover.h"
 
 static struct amp_lane_rules lane_rules;
 static struct amp_handover_options loop = {

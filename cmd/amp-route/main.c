@@ -5,15 +5,17 @@
 
 #include "base/codes.h"
 #include "base/words.h"
-#include "cli/config_schema.h"
-#include "cli/finding.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
-#include "message/inbox/inbox.h"
-#include "message/operation/idempotency.h"
-#include "message/record/delivery.h"
-#include "message/transfer/transfer_fsm.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/intake.h"
+#include "message/delivery/operation/idempotency.h"
+#include "message/delivery/record/delivery.h"
+#include "message/delivery/transfer/transfer_fsm.h"
+#include "people/facts.h"
+#include "people/keep.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/finding.h"
+#include "shared/values.h"
 
 const struct amp_route_voice voice = {amp_warn,        amp_note,    amp_complain,
                                       amp_status_note, amp_refused, answer_sign};
@@ -23,6 +25,8 @@ static struct amp_router_options router = {
     .source = {.window_ms = AMP_IDEM_WINDOW_MS},
     .predicate_limit_ms = 2000,
     .lock_timeout_ms = AMP_LOCK_TIMEOUT_MS,
+    .facts = &amp_facts_all,
+    .keep = amp_keep_all,
     .outlets = {.patience_ms = 1000,
                 .port = {.open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
                          .also = AMP_OUTLET_ACTION_NAMES,

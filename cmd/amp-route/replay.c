@@ -6,8 +6,8 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
-#include "message/history/recorded.h"
-#include "route/rules/predicate.h"
+#include "message/delivery/history/recorded.h"
+#include "message/route/rules/predicate.h"
 #include "wiring.h"
 #include "json/record.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/codes.h"
-#include "flow/identity/identity.h"
-#include "protocol/delivery.h"
+#include "message/delivery/sender/identity.h"
+#include "message/protocol/delivery.h"
 #include "wiring.h"
 
 #define SYSTEM    "system"

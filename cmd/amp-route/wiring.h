@@ -3,9 +3,9 @@
 #ifndef AMP_ROUTE_WIRING_H
 #define AMP_ROUTE_WIRING_H
 
-#include "cli/identity.h"
-#include "cli/state.h"
-#include "route/router/router.h"
+#include "message/route/router/router.h"
+#include "shared/identity.h"
+#include "shared/state.h"
 
 extern const struct amp_verb replay_verbs[], inbox_verbs[];
 

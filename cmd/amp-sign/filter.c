@@ -8,10 +8,10 @@
 
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/finding.h"
-#include "flow/identity/identity.h"
-#include "flow/intake.h"
-#include "identity/verify.h"
+#include "message/delivery/intake.h"
+#include "message/delivery/sender/identity.h"
+#include "message/identity/verify.h"
+#include "shared/finding.h"
 #include "sign.h"
 
 enum { LINE_MAX_OUT = 34 << 20, OPERATORS_MAX = 257 };

@@ -1,9 +1,9 @@
 /* amp-sign: signs lines, verifies signatures, and manages keys and trust. */
 #include "sign.h"
 
-#include "cli/config_schema.h"
-#include "flow/config.h"
-#include "identity/verify.h"
+#include "message/identity/verify.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
 
 struct sign_options opt = {.signed_lines = "pass",
                            .skew_ms = AMP_IDENTITY_SKEW_MS,

@@ -4,8 +4,8 @@
 
 #include <amp/base/clock.h>
 
-#include "cli/state.h"
-#include "identity/state.h"
+#include "message/identity/state.h"
+#include "shared/state.h"
 
 struct sign_options {
     const char *state, *config, *principal, *key, *agent, *allowed;

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "identity/access/token.h"
-#include "identity/verify.h"
+#include "message/identity/access/token.h"
+#include "message/identity/verify.h"
 #include "sign.h"
 
 static const char *audience = "amp", *issuer, *nonce, *sub, *holder;

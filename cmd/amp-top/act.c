@@ -16,9 +16,9 @@
 
 #include "base/codes.h"
 #include "cli/config.h"
-#include "flow/decide/offer.h"
-#include "flow/identity/person.h"
-#include "store/key.h"
+#include "message/store/key.h"
+#include "people/answer/offer.h"
+#include "people/answer/person.h"
 #include "top.h"
 
 /* The outbox of this name has the decisions; the hitl-prompt that runs as it sends them. */

@@ -8,7 +8,7 @@
 #include <amp/base/clock.h>
 
 #include "base/loop.h"
-#include "flow/wake.h"
+#include "message/store/wake.h"
 #include "model/questions.h"
 #include "top.h"
 

@@ -2,13 +2,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "base/codes.h"
-#include "cli/config_schema.h"
-#include "cli/state.h"
-#include "flow/config.h"
-#include "message/history/find.h"
+#include "message/delivery/history/find.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/state.h"
 #include "top.h"
+#include "work/agent/agent.h"
 
 const char *top_state, *top_config;
 struct amp_identity_cli top_identity = AMP_IDENTITY_CLI;

@@ -3,9 +3,9 @@
 #ifndef TOP_H
 #define TOP_H
 
-#include "cli/identity.h"
 #include "model/read.h"
 #include "screen/screen.h"
+#include "shared/identity.h"
 #include "view/ui.h"
 
 extern const char *top_state, *top_config;

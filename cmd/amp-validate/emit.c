@@ -4,7 +4,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/cli.h"
-#include "protocol/spec.h"
+#include "message/protocol/spec.h"
 #include "stats.h"
 
 enum { SHOWN_OF_LONG_LINE = 200 };

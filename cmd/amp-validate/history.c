@@ -11,7 +11,7 @@
 #include "base/codes.h"
 #include "base/loop.h"
 #include "cli/cli.h"
-#include "port/helper.h"
+#include "message/port/helper.h"
 #include "validate.h"
 
 enum {

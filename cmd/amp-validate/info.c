@@ -10,7 +10,7 @@
 #include "base/nearest.h"
 #include "base/values.h"
 #include "cli/cli.h"
-#include "protocol/codes/values.h"
+#include "message/protocol/codes/values.h"
 #include "validate.h"
 
 enum { WIDTH = 78, HEADING = 10, TEXT_MOST = 64 * 1024 * 1024 };

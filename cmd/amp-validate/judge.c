@@ -6,8 +6,8 @@
 #include "base/codes.h"
 #include "base/grow.h"
 #include "cli/cli.h"
+#include "message/protocol/spec.h"
 #include "order.h"
-#include "protocol/spec.h"
 #include "validate.h"
 
 /* The findings of a line, and of its conversion or history, each with one for the rest. */

@@ -5,10 +5,10 @@
 
 #include "base/words.h"
 #include "cli/cli.h"
-#include "cli/config_schema.h"
 #include "cli/rows.h"
 #include "example/example.h"
 #include "said/said.h"
+#include "shared/config_schema.h"
 #include "validate.h"
 
 static struct validate_options opt = {

@@ -7,7 +7,7 @@
 #define AMP_VALIDATE_ORDER_H
 
 #include "base/map.h"
-#include "protocol/spec.h"
+#include "message/protocol/spec.h"
 
 struct number {
     uint64_t sender; /* a keyed hash of its name */

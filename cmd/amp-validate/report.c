@@ -10,7 +10,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/cli.h"
-#include "cli/finding.h"
+#include "shared/finding.h"
 #include "validate.h"
 #include "json/record.h"
 

@@ -3,7 +3,7 @@
 #define TASK_DISPATCH_AOF_H
 
 #include "cli/rows.h"
-#include "flow/aof/aof.h"
+#include "work/aof/board/aof.h"
 
 /* Values of the options of several verbs. */
 extern struct aof_shared {

@@ -1,12 +1,12 @@
 /* aof-board: the task files of AOF/1 and their router. */
-#include "aof/machine.h"
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/config_schema.h"
-#include "cli/work/person.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
+#include "message/delivery/intake.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/values.h"
+#include "shared/work/person.h"
+#include "work/aof/machine.h"
 
 #define VERBS(X) X(aof) X(aof_poll)
 AMP_VERBS(VERBS);

@@ -14,14 +14,14 @@
 #include <amp/base/pipe.h>
 #include <amp/json/writer.h>
 
-#include "agent/gate.h"
 #include "aof.h"
 #include "base/codes.h"
 #include "base/process/runner.h"
 #include "cli/rows.h"
-#include "flow/aof/aof.h"
-#include "flow/confinement.h"
-#include "port/port.h"
+#include "message/port/port.h"
+#include "work/aof/board/aof.h"
+#include "work/confine/confinement.h"
+#include "work/confine/gate.h"
 
 enum {
     POLL_MIN = 100,
@@ -239,7 +239,7 @@ static int body_write(const struct amp_aof_given *g, struct amp_buf *out, struct
     return amp_jw_end(&w, err);
 }
 
-/* The session may have begun: errno ETIMEDOUT (flow/aof/aof.h). */
+/* The session may have begun: errno ETIMEDOUT (work/aof/board/aof.h). */
 static int unknown_fail(const struct amp_error *why, struct amp_error *err)
 {
     *err = *why;

@@ -14,9 +14,9 @@
 #include "aof.h"
 #include "base/codes.h"
 #include "base/process/runner.h"
-#include "cli/identity.h"
-#include "cli/work/tool.h"
-#include "port/port.h"
+#include "message/port/port.h"
+#include "shared/identity.h"
+#include "shared/work/tool.h"
 
 static struct amp_identities *ids;
 

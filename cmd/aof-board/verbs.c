@@ -8,7 +8,7 @@
 
 #include "aof.h"
 #include "base/codes.h"
-#include "cli/work/tool.h"
+#include "shared/work/tool.h"
 
 enum { LINE_MOST = 32 << 20, BODY_MOST = 2 << 20 };
 #define NOTIFY_MS 60000

@@ -8,8 +8,8 @@
 #include "base/codes.h"
 #include "cli/table.h"
 #include "cli/time.h"
-#include "cli/work/tool.h"
-#include "flow/session/account/report.h"
+#include "shared/work/tool.h"
+#include "work/aop/account/report.h"
 #include "json/record.h"
 
 static const char *state_of;

@@ -1,12 +1,12 @@
 /* aop-session: the sessions of AOP and their TASKs. */
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/config_schema.h"
-#include "cli/work/person.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
-#include "session/machine.h"
+#include "message/delivery/intake.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/values.h"
+#include "shared/work/person.h"
+#include "work/aop/machine.h"
 
 #define VERBS(X) X(session_run) X(session_list) X(session_report) X(session_rollback)
 AMP_VERBS(VERBS);

@@ -9,12 +9,12 @@
 #include "base/codes.h"
 #include "base/file/repository.h"
 #include "cli/config.h"
-#include "cli/work/person.h"
-#include "flow/session/account/escalate.h"
-#include "flow/session/account/jobs.h"
-#include "flow/session/account/report.h"
-#include "flow/session/account/trail.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "shared/work/person.h"
+#include "work/aop/account/escalate.h"
+#include "work/aop/account/jobs.h"
+#include "work/aop/account/report.h"
+#include "work/aop/account/trail.h"
 #include "json/record.h"
 
 static bool interim;

@@ -1,8 +1,8 @@
 /* aop-session rollback: the files of a TASK as they were before it. */
 #include <amp/base/clock.h>
 
-#include "cli/work/person.h"
-#include "flow/session/rollback.h"
+#include "shared/work/person.h"
+#include "work/aop/snapshot/rollback.h"
 #include "json/record.h"
 
 static int64_t attempt;

@@ -1,9 +1,9 @@
 /* aop-session run: carries out the TASKs of sessions on stdin. */
 #include <limits.h>
 
-#include "cli/work/tool.h"
-#include "cli/work/worker.h"
-#include "flow/work/session/session.h"
+#include "shared/work/tool.h"
+#include "shared/work/worker.h"
+#include "work/aop/run/session.h"
 
 static const struct amp_opt session_run_opts[] = {
     AMP_TOOL_WORKER_OPTS("executor"),

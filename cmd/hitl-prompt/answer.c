@@ -4,8 +4,8 @@
 
 #include <amp/base/file.h>
 
-#include "flow/decide/answer/signed.h"
 #include "hitl.h"
+#include "people/answer/text/signed.h"
 
 #define LINE_MAX_BYTES (2 * AMP_QUESTION_BYTES + 1)
 

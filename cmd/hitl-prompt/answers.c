@@ -11,7 +11,7 @@
 #include "base/file/own.h"
 #include "base/grow.h"
 #include "hitl.h"
-#include "protocol/amp/compose.h"
+#include "message/protocol/amp/compose.h"
 
 #define ANSWERS_MAX  (1u << 20)
 #define PIPEFS_MAGIC 0x50495045 /* statfs(2) of a pipe without a name */

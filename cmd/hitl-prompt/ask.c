@@ -11,13 +11,13 @@
 #include <amp/base/file.h>
 
 #include "base/codes.h"
-#include "cli/finding.h"
-#include "cli/identity.h"
-#include "flow/decide/offer.h"
-#include "flow/wake.h"
-#include "flow/work/io.h"
 #include "hitl.h"
+#include "message/store/wake.h"
+#include "people/answer/offer.h"
+#include "shared/finding.h"
+#include "shared/identity.h"
 #include "terminal/dialog.h"
+#include "work/attempt/io.h"
 
 /* ---- channels ---- */
 

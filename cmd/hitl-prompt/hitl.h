@@ -4,10 +4,10 @@
 #define HITL_PROMPT_H
 
 #include "cli/rows.h"
-#include "flow/decide/answer/answer.h"
-#include "flow/decide/channel/channels.h"
-#include "flow/decide/decide.h"
-#include "flow/wake.h"
+#include "message/store/wake.h"
+#include "people/answer/decide.h"
+#include "people/answer/text/answer.h"
+#include "people/channel/channels.h"
 
 /* Before the options are read: every failure of the hook must block the call, and the agent's
  * environment does not choose its configuration. */

@@ -7,9 +7,9 @@
 
 #include "cli/table.h"
 #include "cli/time.h"
-#include "flow/decide/offer.h"
 #include "hitl.h"
-#include "hitl/pause/pause.h"
+#include "message/pause/pause.h"
+#include "people/answer/offer.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 

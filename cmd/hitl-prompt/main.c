@@ -8,15 +8,15 @@
 
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/config_schema.h"
-#include "cli/finding.h"
-#include "cli/identity.h"
-#include "cli/state.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
 #include "hitl.h"
-#include "hitl/pause/pause.h"
+#include "message/delivery/intake.h"
+#include "message/pause/pause.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/finding.h"
+#include "shared/identity.h"
+#include "shared/state.h"
+#include "shared/values.h"
 
 const char *hitl_state, *hitl_operator, *hitl_as, *hitl_key;
 static const char *config;

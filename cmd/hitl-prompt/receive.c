@@ -15,8 +15,8 @@
 #include <amp/base/pipe.h>
 
 #include "base/codes.h"
-#include "flow/decide/answer/receive.h"
 #include "hitl.h"
+#include "people/answer/text/receive.h"
 
 #define REQUEST_MAX ((size_t)AMP_RECEIVE_BODY_MAX + 32768)
 

@@ -5,9 +5,9 @@
 
 #include "cli/time.h"
 #include "evidence/evidence.h"
-#include "flow/decide/offer.h"
 #include "hitl.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/answer/offer.h"
 
 static bool json;
 

@@ -7,10 +7,10 @@
 #include <amp/base/file.h>
 
 #include "base/codes.h"
-#include "flow/decide/answer/answer.h"
-#include "flow/decide/answer/signed.h"
 #include "hitl.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/answer/text/answer.h"
+#include "people/answer/text/signed.h"
 
 static const char *question;
 static int64_t expires_ms = 86400000;

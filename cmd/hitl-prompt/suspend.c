@@ -14,15 +14,15 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "agent/work.h"
 #include "base/codes.h"
-#include "flow/identity/identity.h"
-#include "flow/pause/end.h"
-#include "flow/pause/publish.h"
-#include "flow/pause/watch.h"
-#include "hitl/operators/operators.h"
-#include "protocol/amp/amp.h"
-#include "task/task.h"
+#include "message/delivery/sender/identity.h"
+#include "message/pause/watch.h"
+#include "message/protocol/amp/amp.h"
+#include "people/pause/end.h"
+#include "people/pause/publish.h"
+#include "people/question/operators/operators.h"
+#include "work/agent/work.h"
+#include "work/task/task.h"
 
 #define LIST_MAX    65536
 #define SUSPEND_ACT "suspend and resume work"

@@ -1,16 +1,16 @@
 /* task-dispatch coordinate, also without a verb: the coordinator as a filter. */
-#include "flow/coordinate/coordinate.h"
+#include "work/loop/coordinate/coordinate.h"
 #include "cli/config.h"
-#include "flow/coordinate/cancel.h"
+#include "work/loop/coordinate/cancel.h"
 
 #include <unistd.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/finding.h"
-#include "cli/identity.h"
-#include "hitl/operators/operators.h"
+#include "people/question/operators/operators.h"
+#include "shared/finding.h"
+#include "shared/identity.h"
 #include "verbs.h"
 
 static struct amp_list inputs, trusted;

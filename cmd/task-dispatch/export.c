@@ -10,11 +10,11 @@
 
 #include "base/codes.h"
 #include "cli/rows.h"
-#include "flow/proof/bundle.h"
-#include "flow/review/verify.h"
-#include "flow/story/story.h"
-#include "protocol/amp/amp.h"
+#include "message/protocol/amp/amp.h"
+#include "people/proof/bundle.h"
+#include "people/story/story.h"
 #include "verbs.h"
+#include "work/loop/review/verify.h"
 
 static const char *repo = ".", *path;
 static bool as_note;

@@ -2,20 +2,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
-#include "agent/job/job.h"
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/config_schema.h"
 #include "cli/rows.h"
-#include "cli/work/person.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
-#include "task/landing/landing.h"
-#include "task/machines.h"
-#include "task/policy.h"
+#include "message/delivery/intake.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/values.h"
+#include "shared/work/person.h"
 #include "verbs.h"
+#include "work/agent/agent.h"
+#include "work/agent/job/job.h"
+#include "work/task/landing/landing.h"
+#include "work/task/machines.h"
+#include "work/task/policy.h"
 
 /* clang-format off */
 #define VERBS(X) \

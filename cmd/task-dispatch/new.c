@@ -1,6 +1,6 @@
 /* task-dispatch new: creates tasks from options and files, or prints their messages to the
  * coordinator. */
-#include "task/new.h"
+#include "work/task/new.h"
 #include "cli/config.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include "base/codes.h"
 #include "base/file/repository.h"
 #include "cli/rows.h"
-#include "cli/work/person.h"
-#include "flow/coordinate/coordinate.h"
-#include "protocol/compose/json.h"
-#include "task/task.h"
+#include "message/protocol/compose/json.h"
+#include "shared/work/person.h"
 #include "verbs.h"
-#include "worktree/git/git.h"
-#include "worktree/rule.h"
+#include "work/git/repository/git.h"
+#include "work/git/rule.h"
+#include "work/loop/coordinate/coordinate.h"
+#include "work/task/task.h"
 
 #define FILE_MAX     ((size_t)8 << 20)
 #define PATTERNS_MAX 256

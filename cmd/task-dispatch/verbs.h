@@ -2,17 +2,17 @@
 #ifndef TASK_DISPATCH_VERBS_H
 #define TASK_DISPATCH_VERBS_H
 
-#include "cli/work/tool.h"
-#include "store/store.h"
+#include "message/store/store.h"
+#include "shared/work/tool.h"
 
 #define TASK_NOTES AMP_PROOF_NOTES /* of bundles beside commits */
 /* The policy of the configuration. */
 struct amp_task_policy;
 int task_policy(struct amp_task_policy *out, struct amp_error *err);
 
-/* new.c: creates a task from a document of task/new.h, or sends it again if it has the id of an
- * open task. text: the file that says the same, for its record, or empty. 1: it was refused, and a
- * warning said why. */
+/* new.c: creates a task from a document of work/task/new.h, or sends it again if it has the id of
+ * an open task. text: the file that says the same, for its record, or empty. 1: it was refused, and
+ * a warning said why. */
 int task_send(struct amp_store *store, json_t *task, struct amp_span text, struct amp_error *err);
 
 /* verify.c: checks by a bundle whether the tree of a commit was approved. 1: out is filled, without

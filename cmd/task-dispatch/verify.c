@@ -1,6 +1,6 @@
 /* task-dispatch verify: checks whether a commit was approved, by the state directory or
  * by a bundle. */
-#include "flow/review/verify.h"
+#include "work/loop/review/verify.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "base/codes.h"
 #include "cli/rows.h"
-#include "flow/proof/bundle.h"
+#include "people/proof/bundle.h"
 #include "verbs.h"
 
 static const char *repo = ".", *bundle;

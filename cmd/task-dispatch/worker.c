@@ -10,18 +10,18 @@
 
 #include "base/file/repository.h"
 #include "cli/config.h"
-#include "cli/finding.h"
-#include "cli/identity.h"
 #include "cli/rows.h"
-#include "cli/work/tool.h"
-#include "cli/work/worker.h"
-#include "flow/confinement.h"
-#include "flow/pool/pool.h"
-#include "flow/review/review.h"
-#include "flow/run/run.h"
-#include "flow/work/session/session.h"
-#include "protocol/work.h"
+#include "message/protocol/work.h"
+#include "shared/finding.h"
+#include "shared/identity.h"
+#include "shared/work/tool.h"
+#include "shared/work/worker.h"
 #include "verbs.h"
+#include "work/aop/run/session.h"
+#include "work/confine/confinement.h"
+#include "work/loop/pool/pool.h"
+#include "work/loop/review/review.h"
+#include "work/loop/run/run.h"
 
 #define DAY_MS 86400000
 

@@ -7,8 +7,8 @@
 
 #include "base/codes.h"
 #include "cli/list.h"
-#include "cli/work/tool.h"
 #include "desk.h"
+#include "shared/work/tool.h"
 
 static bool lift, json;
 

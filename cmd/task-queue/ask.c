@@ -2,8 +2,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
-#include "cli/work/override.h"
-#include "flow/queue/queue.h"
+#include "shared/work/override.h"
+#include "work/item/claim/queue.h"
 
 static const char *priority;
 static int64_t level;

@@ -1,8 +1,8 @@
 /* task-queue cancel: a person ends jobs. */
-#include "cli/work/cancel.h"
+#include "shared/work/cancel.h"
 #include "base/codes.h"
-#include "cli/work/person.h"
-#include "queue/machine.h"
+#include "shared/work/person.h"
+#include "work/item/machine.h"
 
 static const char *reason;
 

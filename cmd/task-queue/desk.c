@@ -8,9 +8,9 @@
 #include <amp/base/num.h>
 
 #include "cli/config.h"
-#include "cli/work/tool.h"
-#include "flow/pool/record.h"
-#include "worktree/paths/glob.h"
+#include "shared/work/tool.h"
+#include "work/git/paths/glob.h"
+#include "work/loop/pool/record.h"
 
 #define STAFF_MAX (1u << 20)
 

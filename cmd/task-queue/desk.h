@@ -3,8 +3,8 @@
 #ifndef TASK_DISPATCH_QUEUE_DESK_H
 #define TASK_DISPATCH_QUEUE_DESK_H
 
-#include "flow/queue/account.h"
-#include "hitl/pause/pause.h"
+#include "message/pause/pause.h"
+#include "work/item/claim/account.h"
 
 struct queue_staff {
     char type[AMP_QUEUE_TYPE_MAX];

@@ -10,10 +10,10 @@
 #include "base/codes.h"
 #include "cli/list.h"
 #include "cli/time.h"
-#include "cli/work/tool.h"
 #include "desk.h"
-#include "flow/conflict/conflict.h"
-#include "message/record/record.h"
+#include "message/delivery/record/record.h"
+#include "shared/work/tool.h"
+#include "work/item/judge/conflict.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 

@@ -1,15 +1,15 @@
 /* task-queue: work that waits for agents, and the pools of agents that do it. */
-#include "agent/agent.h"
-#include "agent/job/job.h"
 #include "base/codes.h"
 #include "cli/config.h"
-#include "cli/config_schema.h"
-#include "cli/work/person.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
-#include "queue/conflict/machine.h"
-#include "queue/machine.h"
+#include "message/delivery/intake.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/values.h"
+#include "shared/work/person.h"
+#include "work/agent/agent.h"
+#include "work/agent/job/job.h"
+#include "work/item/conflict/machine.h"
+#include "work/item/machine.h"
 
 /* clang-format off */
 #define VERBS(X) \

@@ -6,7 +6,7 @@
 #include <amp/base/id.h>
 
 #include "base/codes.h"
-#include "cli/work/override.h"
+#include "shared/work/override.h"
 
 static struct amp_list beside;
 

@@ -7,10 +7,10 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
-#include "cli/work/tool.h"
-#include "flow/outbox.h"
-#include "flow/pool/record.h"
-#include "flow/wake.h"
+#include "message/delivery/outbox.h"
+#include "message/store/wake.h"
+#include "shared/work/tool.h"
+#include "work/loop/pool/record.h"
 
 #define POOLS_MAX 64
 #define SYNC_MS   200 /* a commit is visible when it is synced, which no event tells */

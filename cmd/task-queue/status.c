@@ -10,18 +10,18 @@
 
 #include <amp/base/clock.h>
 
-#include "activity/activity.h"
-#include "agent/work.h"
 #include "base/grow.h"
 #include "cli/list.h"
 #include "cli/time.h"
-#include "cli/work/tool.h"
 #include "desk.h"
-#include "flow/agent_notices.h"
-#include "flow/pool/budget.h"
-#include "flow/pool/record.h"
-#include "flow/queue/account.h"
-#include "hitl/question.h"
+#include "people/question/question.h"
+#include "shared/work/tool.h"
+#include "work/agent/agent_notices.h"
+#include "work/agent/work.h"
+#include "work/item/claim/account.h"
+#include "work/loop/pool/budget.h"
+#include "work/loop/pool/record.h"
+#include "work/task/activity/activity.h"
 #include "json/record.h"
 
 #define DOCUMENT_MAX ((size_t)64 << 20)

@@ -16,14 +16,14 @@
 
 #include "base/codes.h"
 #include "base/grow.h"
-#include "cli/finding.h"
-#include "cli/work/override.h"
-#include "cli/work/tool.h"
 #include "desk.h"
-#include "flow/intake.h"
-#include "flow/queue/submit.h"
-#include "flow/session/account/escalate.h"
-#include "queue/follow.h"
+#include "message/delivery/intake.h"
+#include "shared/finding.h"
+#include "shared/work/override.h"
+#include "shared/work/tool.h"
+#include "work/aop/account/escalate.h"
+#include "work/item/claim/submit.h"
+#include "work/item/follow.h"
 #include "json/record.h"
 
 #define LINE_MAX_BYTES (1u << 20)

@@ -8,10 +8,10 @@
 
 #include "base/values.h"
 #include "cli/rows.h"
-#include "cli/work/tool.h"
-#include "cli/work/worker.h"
-#include "flow/pool/pool.h"
-#include "port/port.h"
+#include "message/port/port.h"
+#include "shared/work/tool.h"
+#include "shared/work/worker.h"
+#include "work/loop/pool/pool.h"
 
 #define DAY_MS 86400000
 

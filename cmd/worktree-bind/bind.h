@@ -2,9 +2,9 @@
 #ifndef WORKTREE_BIND_H
 #define WORKTREE_BIND_H
 
-#include "cli/identity.h"
-#include "cli/state.h"
-#include "worktree/switch.h"
+#include "shared/identity.h"
+#include "shared/state.h"
+#include "work/git/switch.h"
 
 struct bind_options {
     const char *repo;  /* any path in the repository; "." */

@@ -19,13 +19,13 @@
 #include "base/codes.h"
 #include "base/loop.h"
 #include "bind.h"
-#include "cli/finding.h"
-#include "flow/bindings.h"
-#include "flow/intake.h"
-#include "message/record/sequence.h"
-#include "message/settle/answer.h"
-#include "protocol/compose/answer.h"
-#include "worktree/person.h"
+#include "message/delivery/intake.h"
+#include "message/delivery/record/sequence.h"
+#include "message/delivery/settle/answer.h"
+#include "message/protocol/compose/answer.h"
+#include "shared/finding.h"
+#include "work/git/bindings.h"
+#include "work/git/person.h"
 
 #define TTL_MAX_MS (24 * 3600 * 1000)
 

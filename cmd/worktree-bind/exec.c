@@ -20,14 +20,14 @@
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
-#include "agent/confine.h"
-#include "agent/gate.h"
 #include "base/codes.h"
 #include "base/process/process.h"
 #include "bind.h"
-#include "flow/confinement.h"
-#include "flow/pause/watch.h"
-#include "worktree/git/quarantine.h"
+#include "message/pause/watch.h"
+#include "work/confine/confine.h"
+#include "work/confine/confinement.h"
+#include "work/confine/gate.h"
+#include "work/git/repository/quarantine.h"
 #include "json/text.h"
 
 #define PLACES_MAX 24

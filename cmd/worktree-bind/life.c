@@ -9,11 +9,11 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
-#include "agent/confine.h"
 #include "bind.h"
 #include "cli/config.h"
-#include "flow/work/left/unfinished.h"
-#include "worktree/gc.h"
+#include "work/attempt/left/unfinished.h"
+#include "work/confine/confine.h"
+#include "work/git/gc.h"
 
 static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_error *err)
 {

@@ -12,7 +12,7 @@
 #include "bind.h"
 #include "cli/table.h"
 #include "cli/time.h"
-#include "flow/story/story.h"
+#include "people/story/story.h"
 
 struct row {
     struct amp_binding b;

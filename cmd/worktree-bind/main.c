@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "bind.h"
-#include "cli/config_schema.h"
-#include "flow/config.h"
-#include "flow/intake.h"
-#include "flow/values.h"
+#include "message/delivery/intake.h"
+#include "shared/config.h"
+#include "shared/config_schema.h"
+#include "shared/values.h"
 
 struct bind_options opt = {.repo = ".",
                            .humans = "allow",

@@ -1,5 +1,5 @@
 /* reserve, release, reservations. */
-#include "worktree/paths/reserve.h"
+#include "work/git/paths/reserve.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include <amp/json/writer.h>
 
 #include "bind.h"
-#include "worktree/person.h"
+#include "work/git/person.h"
 
 static struct amp_reserve_spec spec;
 

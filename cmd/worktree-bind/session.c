@@ -5,7 +5,7 @@
 #include "base/codes.h"
 #include "bind.h"
 #include "cli/time.h"
-#include "flow/bindings.h"
+#include "work/git/bindings.h"
 
 /* The default state directory, which the hooks use, too. */
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)

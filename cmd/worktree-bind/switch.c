@@ -7,8 +7,8 @@
 
 #include "base/codes.h"
 #include "bind.h"
-#include "flow/bindings.h"
-#include "worktree/person.h"
+#include "work/git/bindings.h"
+#include "work/git/person.h"
 
 /* Whether a setting of the person who runs this process allows the switch. A process of an agent
  * could name a configuration of its own. */

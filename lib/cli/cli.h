@@ -104,7 +104,7 @@ struct amp_verb {
      * completions; NULL: none of its own. A table with headings has one at its first verb. */
     const char *group;
     /* The callers that may run it, for --options and the table in docs/security.md. Where there is
-     * no `act`, the verb itself refuses others (worktree/person.h). */
+     * no `act`, the verb itself refuses others (work/git/person.h). */
     const char *who; /* AMP_WHO_*; NULL: any agent, too */
 };
 /* The tables of verbs of a tool: X(tree) in the list stands for tree_verbs, which is in the file of

@@ -48,7 +48,7 @@
                 .config = "identity.max_age")
 
 /* The options of confinement; o is a static struct amp_confine_cli. amp_confinement_choose
- * (flow/confinement.h) carries them out. */
+ * (work/confine/confinement.h) carries them out. */
 struct amp_confine_cli {
     bool require, best_effort, unconfined;
     const char *policy, *network;
@@ -70,7 +70,7 @@ extern const char *const amp_opt_networks[];
         AMP_OPT_ROW(0, "write", AMP_OPT_LIST, &(o).write, "GLOB", "paths that may be written")
 
 /* These options set what a worktree gets before its agent is bound; o is a static struct
- * amp_prepare (worktree/prepare.h). */
+ * amp_prepare (work/git/prepare.h). */
 #define AMP_OPT_PREPARE(o)                                                                         \
     AMP_OPT_ROW(0, "include", AMP_OPT_FLAG, &(o).include, NULL,                                    \
                 "copy the ignored files that .worktreeinclude names",                              \

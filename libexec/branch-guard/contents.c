@@ -20,8 +20,8 @@
 
 #include "base/codes.h"
 #include "guard.h"
-#include "worktree/paths/glob.h"
-#include "worktree/paths/reserved.h"
+#include "work/git/paths/glob.h"
+#include "work/git/paths/reserved.h"
 
 #define OUTPUT_MAX  (256u << 20)
 #define COMMITS_MAX 100000

@@ -6,7 +6,7 @@
 
 #include <amp/base/buf.h>
 
-#include "worktree/rule.h"
+#include "work/git/rule.h"
 
 #define NAME_SIZE  4096 /* of a ref's name: as long as a path */
 #define VALUE_SIZE 72   /* hex digits of an object id */

@@ -21,8 +21,8 @@
 
 #include "base/codes.h"
 #include "guard.h"
-#include "worktree/person.h"
-#include "worktree/stopped.h"
+#include "work/git/person.h"
+#include "work/git/stopped.h"
 
 #define INPUT_MAX   (64u << 20)
 #define KEPT_SUFFIX ".amp-kept"

@@ -1,6 +1,6 @@
 /*
  * confine: sets up a sandbox in a fresh process and executes a command in it. Private to this
- * folder; lib/agent/confine.h is the interface for the tools, plan.c describes the plan.
+ * folder; lib/work/confine/confine.h is the interface for the tools, plan.c describes the plan.
  *
  * Processes: the outer process stays outside of the sandbox, forwards signals and ends as the
  * command ended. With namespaces, the init process (1 in its pid namespace) sets up the mounts,

@@ -1,5 +1,5 @@
 /*
- * confine: executes a command in a sandbox. The tools start it through lib/agent/confine.c.
+ * confine: executes a command in a sandbox. The tools start it through lib/work/agent/confine.c.
  *
  * usage: confine -- COMMAND [ARG...]   the plan (plan.c) on descriptor 3
  *        confine --probe               prints what can be enforced here, as one JSON line

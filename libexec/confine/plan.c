@@ -1,5 +1,5 @@
 /*
- * The plan: one JSON object that lib/agent/confine.c wrote. Every member is optional.
+ * The plan: one JSON object that lib/work/agent/confine.c wrote. Every member is optional.
  *
  *     {"namespaces":BOOL,"landlock":BOOL,"seccomp":BOOL,   what is enforced
  *      "network":"DENY_ALL",                               SW4RM §18.5.2

@@ -16,8 +16,8 @@
 #include <amp/base/file.h>
 
 #include "base/codes.h"
+#include "work/git/paths/reserved.h"
 #include "worker.h"
-#include "worktree/paths/reserved.h"
 
 #define SAID_MAX   8192
 #define TIME_MS    60000

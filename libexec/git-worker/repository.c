@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/codes.h"
+#include "work/git/repository/git.h"
 #include "worker.h"
-#include "worktree/git/git.h"
 #include "json/text.h"
 
 int open_repository(struct request *r, const char *path, git_repository **out)

@@ -1,5 +1,5 @@
-/* Recorded files as a commit (lib/worktree/git/snapshot.h). Nothing is read from the workspace, and
- * nothing is filtered. */
+/* Recorded files as a commit (lib/work/git/repository/snapshot.h). Nothing is read from the
+ * workspace, and nothing is filtered. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include <amp/base/file.h>
 
 #include "base/codes.h"
+#include "work/git/snapshot/tree.h"
 #include "worker.h"
-#include "worktree/snapshot/tree.h"
 
 #define REFS     "refs/amp/snapshots/"
 #define TREE_MAX ((size_t)1 << 30)

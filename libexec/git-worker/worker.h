@@ -1,7 +1,7 @@
 /*
  * git-worker: requests {"q":N,"op":…} as NDJSON on stdin, exactly one reply each on stdout:
  * {"q":N,"ok":true,…} or {"q":N,"ok":false,"status":…,"code":…,"what":…}. The operations are the
- * functions of lib/worktree/git/git.h; this program alone links libgit2.
+ * functions of lib/work/git/repository/git.h; this program alone links libgit2.
  */
 #ifndef GIT_WORKER_H
 #define GIT_WORKER_H
@@ -12,7 +12,7 @@
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
-#include "worktree/rule.h"
+#include "work/git/rule.h"
 
 /* The members of requests; each operation needs some of them. Absent texts are NULL. */
 struct request_in {

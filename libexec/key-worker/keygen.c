@@ -10,7 +10,7 @@
 #include <amp/base/file.h>
 
 #include "base/codes.h"
-#include "identity/signature.h"
+#include "message/identity/signature.h"
 
 enum { LIMIT_MS = 20000, TEXT_MAX = 16384, NAMESPACE_MOST = 64 };
 

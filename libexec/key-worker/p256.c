@@ -8,7 +8,7 @@
 #include <openssl/params.h>
 
 #include "base/codes.h"
-#include "identity/wire.h"
+#include "message/identity/wire.h"
 
 enum { SCALAR_BYTES = 32, POINT_BYTES = 65 };
 

@@ -2,7 +2,7 @@
 #ifndef KEY_WORKER_WORKER_H
 #define KEY_WORKER_WORKER_H
 
-#include "identity/key.h"
+#include "message/identity/key.h"
 
 /* Whether blob is the P-256 key's ECDSA signature of data: the SSH signature blob of RFC 5656
  * §3.1.2. 1: valid; 0: not; -1: libcrypto failed. */

@@ -12,10 +12,10 @@
 
 #include "base/codes.h"
 #include "cli/cli.h"
-#include "flow/facts.h"
-#include "flow/keep.h"
-#include "message/settle/rails.h"
-#include "protocol/work.h"
+#include "message/delivery/settle/rails.h"
+#include "message/protocol/work.h"
+#include "people/facts.h"
+#include "people/keep.h"
 #include "worker.h"
 
 enum { REQUEST_MOST = 64 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
@@ -145,10 +145,8 @@ static int serve_requests(struct worker *w, struct amp_error *err)
 static int run_worker(struct amp_command *c, struct amp_error *err)
 {
     struct worker w = {0};
-    struct amp_store_options how = {.lock_timeout_ms = 10000,
-                                    .read_only = true,
-                                    .facts = &amp_flow_facts,
-                                    .keep = amp_flow_keep};
+    struct amp_store_options how = {
+        .lock_timeout_ms = 10000, .read_only = true, .facts = &amp_facts_all, .keep = amp_keep_all};
     (void)c;
     if (!state)
         amp_die_usage("--state is missing");

@@ -3,7 +3,7 @@
 #define STATE_WORKER_RTP_H
 
 #include "base/map.h"
-#include "protocol/rtp/rtp.h"
+#include "message/protocol/rtp/rtp.h"
 #include "worker.h"
 
 /* The facts of one event. Texts are hashes; 0: absent. */

@@ -8,10 +8,10 @@
 #include <amp/base/id.h>
 
 #include "base/grow.h"
-#include "message/ledger/ledger.h"
-#include "message/record/record.h"
-#include "protocol/answers.h"
-#include "protocol/work.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/delivery/record/record.h"
+#include "message/protocol/answers.h"
+#include "message/protocol/work.h"
 #include "rtp.h"
 
 static uint64_t text_hash(const struct rtp_history *h, struct amp_span text)

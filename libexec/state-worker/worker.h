@@ -5,8 +5,8 @@
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
+#include "message/store/store.h"
 #include "seen.h"
-#include "store/store.h"
 
 /* The history checks of one valid message. Findings are written as elements of an open array. */
 struct checks {

@@ -20,33 +20,42 @@ tree() {
 }
 
 @test "an upward and a sideways include are found" {
-  tree lib/store/x.c <<<'/* x */
+  tree lib/message/store/x.c <<<'/* x */
 #include <amp/base/buf.h>
-#include "message/ledger/ledger.h"
-#include "port/port.h"
-#include "cli/cli.h"'
+#include "message/delivery/ledger.h"
+#include "message/port/port.h"
+#include "cli/cli.h"
+#include "work/task/task.h"'
   run -1 bash scripts/lint.sh includes
-  [ "${lines[0]}" = "lib/store/x.c:3: store includes message, which is not below it" ]
-  [ "${lines[1]}" = "lib/store/x.c:4: store includes port, which is not below it" ]
-  [ "${lines[2]}" = "lib/store/x.c:5: store includes cli" ]
-  [ ${#lines[@]} -eq 3 ]
+  [ "${lines[0]}" = "lib/message/store/x.c:3: message/store includes message/delivery, which is not below it" ]
+  [ "${lines[1]}" = "lib/message/store/x.c:4: message/store includes message/port, which is not below it" ]
+  [ "${lines[2]}" = "lib/message/store/x.c:5: message/store includes cli" ]
+  [ "${lines[3]}" = "lib/message/store/x.c:6: message/store includes work, which is not below it" ]
+  [ ${#lines[@]} -eq 4 ]
+  # Not below it is also a higher house for work; people may include both.
+  mkdir -p lib/work/task lib/people/answer
+  printf '%s\n' '/* w */' '#include "people/answer/a.h"' '#include "message/store/x.h"' >lib/work/task/w.c
+  printf '%s\n' '/* a */' '#include "work/task/w.h"' '#include "message/store/x.h"' >lib/people/answer/a.c
+  run -1 bash scripts/lint.sh includes
+  [ "${lines[4]}" = "lib/work/task/w.c:2: work includes people, which is not below it" ]
+  [ ${#lines[@]} -eq 5 ]
 }
 
-@test "files that include each other are found between folders and in the rooms of a message" {
+@test "files that include each other are found between folders and in the house of messages" {
   tree lib/task/x.c <<<'/* x */
 #include "agent/y.h"'
-  mkdir -p lib/agent lib/store
+  mkdir -p lib/agent lib/message/store
   touch lib/task/x.h
   echo '#include "task/x.h"' >lib/agent/y.h
-  printf '%s\n' '/* a */' '#include "store/b.h"' >lib/store/a.c
-  printf '%s\n' '/* b */' '#include "store/a.h"' >lib/store/b.c
-  touch lib/store/a.h lib/store/b.h
+  printf '%s\n' '/* a */' '#include "message/store/b.h"' >lib/message/store/a.c
+  printf '%s\n' '/* b */' '#include "message/store/a.h"' >lib/message/store/b.c
+  touch lib/message/store/a.h lib/message/store/b.h
   printf '%s\n' '/* p */' '#include "task/q.h"' >lib/task/p.c
   printf '%s\n' '/* q */' '#include "task/p.h"' >lib/task/q.c
   touch lib/task/p.h lib/task/q.h
   run -1 bash scripts/lint.sh cycles
   [ "${lines[0]}" = "lib/agent/y: files include each other: lib/agent/y lib/task/x" ]
-  [ "${lines[1]}" = "lib/store/a: files include each other: lib/store/a lib/store/b" ]
+  [ "${lines[1]}" = "lib/message/store/a: files include each other: lib/message/store/a lib/message/store/b" ]
   [ "${lines[2]}" = "note: lib/task/p: files include each other: lib/task/p lib/task/q" ]
   [ ${#lines[@]} -eq 3 ]
 }
@@ -68,8 +77,8 @@ int a = amp_store_get(s, KIND, id, &rec, err);'
   tree lib/task/x.c <<<'/* AMP_PROTOCOL_LIST */
 bool a = v->protocol == AMP_PROTO_AOP && amp_span_is(r.protocol, "amp");
 struct amp_key k = amp_key("rtp", id); const char *tool = "amp";'
-  mkdir -p lib/protocol/aop
-  echo 'int p = AMP_PROTO_AOP;' >lib/protocol/aop/aop.c
+  mkdir -p lib/message/protocol/aop
+  echo 'int p = AMP_PROTO_AOP;' >lib/message/protocol/aop/aop.c
   run -1 bash scripts/lint.sh protocols
   [ "${lines[0]}" = "lib/task/x.c:2: names a protocol (0 lines of this file may)" ]
   [ "${lines[1]}" = "lib/task/x.c:3: names a protocol (0 lines of this file may)" ]

@@ -100,7 +100,7 @@ table() {
     | {p: "protocol", a: "agent_id", l: "lane"} as $labels | gsub("\\\\\n"; " ")
     | scan("X\\((\\w+), (\\w+), \"([^\"]*)\", \"[^\"]*\", \"([^\"]*)\", \"([^\"]*)\"") | . as $m
     | "\($m[2]) \($types[$m[1]]) \([$m[3] | split("")[] | $labels[.] // $m[4]] | join(","))"' \
-    "$AMP_TOP/lib/metrics/list.h" >list
+    "$AMP_TOP/lib/message/metrics/list.h" >list
   [ "$(wc -l <list)" -gt 30 ]
   table | diff - list
 }

@@ -24,7 +24,7 @@ refused() {
 }
 
 @test "every code of the contract has a test here, and there are 18" {
-  sed -n 's/^    {"\(E_[A-Z_]*\)",.*/\1/p' "$AMP_TOP/lib/protocol/aop/codes.c" | sort >codes
+  sed -n 's/^    {"\(E_[A-Z_]*\)",.*/\1/p' "$AMP_TOP/lib/message/protocol/aop/codes.c" | sort >codes
   [ "$(wc -l <codes)" -eq 18 ]
   sed -n 's/^@test "\(E_[A-Z_]*\): .*/\1/p' "$BATS_TEST_FILENAME" | sort -u | diff codes -
 }

@@ -303,55 +303,55 @@ EOS
       return 1
     }
   done <<'EOS'
-amp lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
+amp lib/message/delivery/intake.h AMP_INTAKE_ID_MAX at most @ bytes
 amp include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
 amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
-amp-route lib/route/job.h RULES_MAX at most @ routes
-amp-ports lib/port/command.c WORDS_MAX at most @ words
-amp-ports lib/message/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
-amp-ports lib/message/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
+amp-route lib/message/route/job.h RULES_MAX at most @ routes
+amp-ports lib/message/port/command.c WORDS_MAX at most @ words
+amp-ports lib/message/delivery/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
+amp-ports lib/message/delivery/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
 amp-route-replay cmd/amp-route/replay.c WHERE_MAX at most @ predicates
-amp-streams lib/route/admission/streams.c STREAMS_MAX follows @ sources
-amp-ports lib/route/outlet/unacked.h UNACKED_MAX has @ messages
-amp-ports lib/route/outlet/unacked.c BYTES_MAX or @M
-amp-streams lib/message/cursor/cursor.c HELD_BYTES with @M
-amp-ports lib/port/tries.h AMP_TRIES_MAX @ tries of one port
+amp-streams lib/message/route/admission/streams.c STREAMS_MAX follows @ sources
+amp-ports lib/message/route/outlet/unacked.h UNACKED_MAX has @ messages
+amp-ports lib/message/route/outlet/unacked.c BYTES_MAX or @M
+amp-streams lib/message/delivery/cursor/cursor.c HELD_BYTES with @M
+amp-ports lib/message/port/tries.h AMP_TRIES_MAX @ tries of one port
 amp-ports libexec/port-http/http.c ANSWER_MAX an answer @M
 amp-ports libexec/port-http/http.c HEADERS_MAX a file of headers @K
 amp lib/cli/config_file.c CONFIG_MAX file of at most @M
-amp lib/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
-amp lib/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
-amp-ack lib/message/operation/retry.c BUDGET_MAX at most @ attempts
-amp-ack lib/protocol/delivery.h AMP_RETRY_WAITS_MAX at most @ waits
-amp-ack-dead lib/message/dead/record.c MAX_HISTORY at most @ attempts and
-amp-ack-dead lib/message/dead/record.c MAX_RECIPIENTS and @ recipients
-amp-ack-dead lib/message/dead/dead.c EXCERPT_MAX at most @ bytes
-amp-ack lib/message/record/record.c LATE_ACKS_MAX at most @ late
+amp lib/message/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
+amp lib/message/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
+amp-ack lib/message/delivery/operation/retry.c BUDGET_MAX at most @ attempts
+amp-ack lib/message/protocol/delivery.h AMP_RETRY_WAITS_MAX at most @ waits
+amp-ack-dead lib/message/delivery/dead/record.c MAX_HISTORY at most @ attempts and
+amp-ack-dead lib/message/delivery/dead/record.c MAX_RECIPIENTS and @ recipients
+amp-ack-dead lib/message/delivery/dead/dead.c EXCERPT_MAX at most @ bytes
+amp-ack lib/message/delivery/record/record.c LATE_ACKS_MAX at most @ late
 amp-ack-dead cmd/amp-ack/dead/export.c NEEDLES_MAX at most @ ids
 amp-ack-dead cmd/amp-ack/dead/export.c FRAMES_MAX has @M of the log
 amp-ack-dead cmd/amp-ack/dead/export.c ERRORS_MAX last @M of the error log
 amp-ack-token cmd/amp-ack/token.c CANONICAL_MAX at most @M
 task-dispatch-new cmd/task-dispatch/new.c FILE_MAX at most @M
-task-dispatch-new lib/task/new.c PARTS_MAX @ subtasks
-task-dispatch-coordinate lib/flow/coordinate/loop.c INPUTS_MAX at most @ inputs
-task-dispatch-run lib/agent/job/contract.h AMP_ANSWER_MAX at most @M
-task-dispatch-run lib/agent/job/contract.h AMP_WORK_LOG_MAX work log @M
-task-dispatch-run lib/worktree/git/patch.c PATCH_MAX checked has at most @M
-task-dispatch-verify lib/flow/review/verify.c APPROVALS_MAX commit @ approvals
-task-dispatch lib/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
-task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
+task-dispatch-new lib/work/task/new.c PARTS_MAX @ subtasks
+task-dispatch-coordinate lib/work/loop/coordinate/loop.c INPUTS_MAX at most @ inputs
+task-dispatch-run lib/work/agent/job/contract.h AMP_ANSWER_MAX at most @M
+task-dispatch-run lib/work/agent/job/contract.h AMP_WORK_LOG_MAX work log @M
+task-dispatch-run lib/work/git/repository/patch.c PATCH_MAX checked has at most @M
+task-dispatch-verify lib/work/loop/review/verify.c APPROVALS_MAX commit @ approvals
+task-dispatch lib/work/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
+task-dispatch lib/work/task/policy.h AMP_RESULT_RULES_MAX and @ rows
 hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M
 amp-prompt cmd/hitl-prompt/evidence/question.c FIELD_MAX at most @ bytes of a field
 amp-prompt cmd/hitl-prompt/evidence/question.c ITEMS_MAX @ entries of a list
-amp-prompt lib/flow/decide/evidence.h AMP_EVIDENCE_EVENTS @ events
+amp-prompt lib/people/answer/evidence.h AMP_EVIDENCE_EVENTS @ events
 amp-prompt cmd/hitl-prompt/evidence/question.c REASONS_MAX @ reasons of an event
 amp-prompt cmd/hitl-prompt/terminal/line.h LINE_BYTES at most @ bytes
 amp-prompt cmd/hitl-prompt/terminal/dialog.c PATCH_MAX a diff @M
-amp-prompt lib/flow/decide/payload.h AMP_PAYLOAD_MAX an edited payload @M
-worktree-bind-hooks lib/worktree/rule.h AMP_RULE_PATTERNS_MAX at most @ patterns
+amp-prompt lib/people/answer/payload.h AMP_PAYLOAD_MAX an edited payload @M
+worktree-bind-hooks lib/work/git/rule.h AMP_RULE_PATTERNS_MAX at most @ patterns
 EOS
   # Ports: one of them is the output.
-  grep -q '#define PORTS_MAX  *1100' lib/route/outlet/outlet.h
+  grep -q '#define PORTS_MAX  *1100' lib/message/route/outlet/outlet.h
 }
 
 @test "the manuals have their sections and pass mandoc" {

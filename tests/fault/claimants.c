@@ -1,5 +1,5 @@
 /*
- * claimants STATE JOBS SEED PROCESSES: processes that claim jobs of one queue (lib/flow/queue,
+ * claimants STATE JOBS SEED PROCESSES: processes that claim jobs of one queue (lib/work/item/claim,
  * without agents) and end, give back and park them, while one after another is killed or stopped at
  * random, until all jobs are done. Prints what happened; tests/chaos/ check reads the log. A
  * failure of a claimant ends the trial with status 1.
@@ -15,8 +15,8 @@
 
 #include <amp/base/clock.h>
 
-#include "flow/queue/queue.h"
-#include "worktree/paths/glob.h"
+#include "work/git/paths/glob.h"
+#include "work/item/claim/queue.h"
 
 enum { HELD_MOST = 3, PROCESSES_MOST = 16, BEAT_MS = 100 };
 

@@ -30,7 +30,7 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
-#include "store/store_int.h"
+#include "message/store/store_int.h"
 
 static struct amp_error err;
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow/hook/rules.h"
 #include "must.h"
-#include "worktree/call/event/recorded.h"
+#include "people/question/hook/rules.h"
+#include "work/git/call/event/recorded.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "identity/signature.h"
-#include "identity/trust/line.h"
+#include "message/identity/signature.h"
+#include "message/identity/trust/line.h"
 #include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

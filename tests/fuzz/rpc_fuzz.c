@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "must.h"
-#include "rpc/rpc.h"
+#include "json/rpc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,10 @@
-/* amp_shell_split: a plain line (worktree/call/plain.h) of one command without redirections has the
+/* amp_shell_split: a plain line (work/git/call/plain.h) of one command without redirections has the
  * same words for both readers, and words survive quoting. */
 #include <string.h>
 
 #include "base/process/quote.h"
 #include "must.h"
-#include "worktree/call/plain.h"
+#include "work/git/call/plain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* Access rules: what matches, and which rule decides. */
-#include "identity/access/rules.h"
+#include "message/identity/access/rules.h"
 
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* The activity buffer: limits, warning, history, reconciling, two processes at once. */
-#include "activity/activity.h"
+#include "work/task/activity/activity.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 #include <amp/base/clock.h>
 
-#include "queue/order.h"
 #include "scratch.h"
 #include "tap.h"
+#include "work/item/order.h"
 #include "json/record.h"
 
 static struct amp_error err;

@@ -1,5 +1,5 @@
 /* Another attempt's line: what is replaced, what stays to the byte. */
-#include "protocol/compose/answer.h"
+#include "message/protocol/compose/answer.h"
 #include "tap.h"
 
 static struct amp_error err;

@@ -5,17 +5,17 @@
 #include <amp/base/clock.h>
 #include <amp/protocol/protocol.h>
 
-#include "flow/decide/answer/facts.h"
-#include "flow/decide/answer/receive.h"
-#include "flow/decide/answer/signed.h"
-#include "flow/decide/answer/told.h"
-#include "flow/decide/channel/channels.h"
-#include "flow/facts.h"
-#include "flow/identity/identity.h"
-#include "hitl/operators/token.h"
-#include "identity/state.h"
-#include "message/record/forget.h"
+#include "message/delivery/record/forget.h"
+#include "message/delivery/sender/identity.h"
+#include "message/identity/state.h"
 #include "net/request.h"
+#include "people/answer/text/facts.h"
+#include "people/answer/text/receive.h"
+#include "people/answer/text/signed.h"
+#include "people/answer/text/told.h"
+#include "people/channel/channels.h"
+#include "people/facts.h"
+#include "people/question/operators/token.h"
 #include "scratch.h"
 #include "tap.h"
 
@@ -546,7 +546,7 @@ int main(void)
     served_cases();
     form_cases();
     escape_cases();
-    const struct amp_store_options opt = {.facts = &amp_flow_facts, .actor = "test"};
+    const struct amp_store_options opt = {.facts = &amp_facts_all, .actor = "test"};
     const struct amp_identities_options ids = {
         .state = state, .principal = "operator/ann", .warn = note};
     struct amp_worker_options worker = {

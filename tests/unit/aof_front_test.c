@@ -1,5 +1,5 @@
 /* The front matter of task files: scalars are found, changed and removed, and nothing else is. */
-#include "aof/front.h"
+#include "work/aof/front.h"
 
 #include "tap.h"
 

@@ -4,7 +4,7 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "protocol/spec.h"
+#include "message/protocol/spec.h"
 #include "tap.h"
 
 static struct amp_reader *reader;

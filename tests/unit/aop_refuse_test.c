@@ -1,7 +1,7 @@
 /* What AOP answers to a line that it refuses is itself a valid AOP message. */
 #include <stdlib.h>
 
-#include "protocol/spec.h"
+#include "message/protocol/spec.h"
 
 #include "tap.h"
 

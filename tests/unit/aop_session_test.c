@@ -5,10 +5,10 @@
 
 #include <amp/json/writer.h>
 
-#include "protocol/aop/against.h"
-#include "protocol/aop/event.h"
-#include "protocol/aop/fallback.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/aop/against.h"
+#include "message/protocol/aop/event.h"
+#include "message/protocol/aop/fallback.h"
+#include "message/protocol/compose/json.h"
 
 #include "tap.h"
 

@@ -5,9 +5,9 @@
 
 #include <jansson.h>
 
-#include "flow/session/artifact.h"
 #include "tap.h"
 #include "tree.h"
+#include "work/aop/artifact/artifact.h"
 
 static char dir[256], place[300], state[320], file[320];
 

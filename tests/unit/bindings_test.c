@@ -1,7 +1,7 @@
 /* What is reported about a binding that failed. */
-#include "flow/bindings.h"
 #include "scratch.h"
 #include "tap.h"
+#include "work/git/bindings.h"
 
 static struct amp_error err;
 

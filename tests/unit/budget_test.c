@@ -1,10 +1,10 @@
 /* Budgets and the limits of accounts: their records, the warning, the change of the day. */
 #include <string.h>
 
-#include "flow/pool/budget.h"
-#include "flow/queue/account.h"
 #include "scratch.h"
 #include "tap.h"
+#include "work/item/claim/account.h"
+#include "work/loop/pool/budget.h"
 
 #define DAY INT64_C(86400000)
 

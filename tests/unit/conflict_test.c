@@ -2,13 +2,13 @@
  * it; what two scopes have in common; the breaker of the command. */
 #include <string.h>
 
-#include "queue/conflict/breaker.h"
-#include "queue/conflict/conflict.h"
-#include "queue/order.h"
-#include "queue/scope.h"
 #include "scratch.h"
 #include "tap.h"
-#include "worktree/paths/glob.h"
+#include "work/git/paths/glob.h"
+#include "work/item/conflict/breaker.h"
+#include "work/item/conflict/conflict.h"
+#include "work/item/order.h"
+#include "work/item/scope.h"
 
 static struct amp_store *s;
 static struct amp_error err;

@@ -6,9 +6,9 @@
 
 #include <amp/base/file.h>
 
-#include "agent/job/contract.h"
 #include "scratch.h"
 #include "tap.h"
+#include "work/agent/job/contract.h"
 
 static const char *get(const struct amp_env *e, const char *name)
 {

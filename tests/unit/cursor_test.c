@@ -1,10 +1,10 @@
 /* Cursors: whatever the order, repetition and loss, what is queued is queued once and in order. */
-#include "message/cursor/cursor.h"
+#include "message/delivery/cursor/cursor.h"
 
 #include <stdlib.h>
 
-#include "message/cursor/cursors.h"
-#include "message/record/sequence.h"
+#include "message/delivery/cursor/cursors.h"
+#include "message/delivery/record/sequence.h"
 #include "scratch.h"
 #include "tap.h"
 

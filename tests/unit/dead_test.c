@@ -1,8 +1,8 @@
 /* Dead letters on a store: what is kept, requeued once, removed as it was seen, retained. */
 #include <stdlib.h>
 
-#include "message/dead/dead.h"
-#include "message/ledger/ledger.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/ledger/ledger.h"
 #include "scratch.h"
 #include "tap.h"
 

@@ -1,11 +1,11 @@
 /* Every kind of deadline: nothing to do before its moment, done once at it, then quiet. */
-#include "agent/work.h"
-#include "flow/deadlines.h"
-#include "flow/outbox.h"
-#include "message/operation/idempotency.h"
-#include "message/settle/answer.h"
+#include "message/delivery/operation/idempotency.h"
+#include "message/delivery/outbox.h"
+#include "message/delivery/settle/answer.h"
+#include "people/deadlines.h"
 #include "scratch.h"
 #include "tap.h"
+#include "work/agent/work.h"
 
 static struct amp_error err;
 static struct amp_store *store;

@@ -1,5 +1,5 @@
 /* The delivery machine against the seed: which edges it draws, which are ours, what late means. */
-#include "message/record/delivery.h"
+#include "message/delivery/record/delivery.h"
 #include "tap.h"
 
 struct want {

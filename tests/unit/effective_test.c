@@ -6,9 +6,9 @@
 
 #include <amp/base/file.h>
 
-#include "flow/effective.h"
 #include "scratch.h"
 #include "tap.h"
+#include "work/confine/effective.h"
 
 static struct amp_reader *reader;
 static struct amp_view v;

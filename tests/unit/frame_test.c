@@ -1,7 +1,7 @@
 /* Frames: what is written is read back, and whatever is not whole is told. */
 #include <stdlib.h>
 
-#include "store/log/frame.h"
+#include "message/store/log/frame.h"
 #include "tap.h"
 
 static struct amp_error err;

@@ -8,7 +8,7 @@
 #include <amp/base/file.h>
 
 #include "tap.h"
-#include "worktree/git/git.h"
+#include "work/git/repository/git.h"
 
 static char dir[256], repo[PATH_MAX], tree[PATH_MAX];
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "tap.h"
-#include "worktree/paths/glob.h"
-#include "worktree/paths/reserved.h"
+#include "work/git/paths/glob.h"
+#include "work/git/paths/reserved.h"
 
 static const struct {
     const char *pattern, *path;

@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "message/history/find.h"
-#include "message/ledger/ledger.h"
-#include "message/record/record.h"
-#include "message/settle/answer.h"
+#include "message/delivery/history/find.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/delivery/record/record.h"
+#include "message/delivery/settle/answer.h"
 #include "scratch.h"
 #include "tap.h"
 

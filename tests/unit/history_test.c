@@ -1,16 +1,16 @@
 /* The log as rows: a conversation, its operation, its end; reading on across rotations. */
 #include <stdlib.h>
 
-#include "agent/work.h"
-#include "message/dead/dead.h"
-#include "message/history/history.h"
-#include "message/ledger/ledger.h"
-#include "message/operation/idempotency.h"
-#include "message/settle/answer.h"
-#include "message/settle/sweep.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/history/history.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/delivery/operation/idempotency.h"
+#include "message/delivery/settle/answer.h"
+#include "message/delivery/settle/sweep.h"
+#include "message/store/history/history.h"
 #include "scratch.h"
-#include "store/history/history.h"
 #include "tap.h"
+#include "work/agent/work.h"
 
 static struct amp_error err;
 static struct amp_store *store;

@@ -13,7 +13,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
-#include "flow/hook/rules.h"
+#include "people/question/hook/rules.h"
 #include "scratch.h"
 #include "tap.h"
 

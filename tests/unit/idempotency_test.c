@@ -1,10 +1,10 @@
 /* An operation is done once: who may pass, who is answered, whose outcome counts. */
 #include <stdlib.h>
 
-#include "message/ledger/ledger.h"
-#include "message/operation/idempotency.h"
-#include "message/record/operation_key.h"
-#include "message/settle/answer.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/delivery/operation/idempotency.h"
+#include "message/delivery/record/operation_key.h"
+#include "message/delivery/settle/answer.h"
 #include "scratch.h"
 #include "tap.h"
 

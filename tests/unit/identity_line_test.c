@@ -7,8 +7,8 @@
 
 #include <amp/base/file.h>
 
-#include "identity/state.h"
-#include "identity/verify.h"
+#include "message/identity/state.h"
+#include "message/identity/verify.h"
 #include "scratch.h"
 #include "tap.h"
 

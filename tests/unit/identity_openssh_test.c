@@ -9,8 +9,8 @@
 #include <amp/base/file.h>
 #include <time.h>
 
-#include "identity/signer.h"
-#include "identity/verify.h"
+#include "message/identity/signer.h"
+#include "message/identity/verify.h"
 #include "scratch.h"
 #include "tap.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "identity/key.h"
-#include "identity/process/worker.h"
-#include "identity/signature.h"
+#include "message/identity/key.h"
+#include "message/identity/process/worker.h"
+#include "message/identity/signature.h"
 #include "tap.h"
 
 static struct amp_error err;

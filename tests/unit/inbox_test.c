@@ -1,10 +1,10 @@
 /* What a crash leaves in an inbox, between any two commits, and what the next step makes of it. */
 #include <stdlib.h>
 
-#include "message/dead/dead.h"
-#include "message/inbox/private.h"
-#include "message/operation/idempotency.h"
-#include "message/settle/answer.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/inbox/private.h"
+#include "message/delivery/operation/idempotency.h"
+#include "message/delivery/settle/answer.h"
 #include "scratch.h"
 #include "tap.h"
 

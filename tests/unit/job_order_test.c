@@ -1,7 +1,7 @@
 /* The order of a consumer's jobs: ranks, arrival, times, and what is held; it follows the log. */
-#include "agent/job/order.h"
 #include "scratch.h"
 #include "tap.h"
+#include "work/agent/job/order.h"
 
 #define NOW  INT64_C(1700000000000)
 #define MANY 200

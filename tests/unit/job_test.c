@@ -1,6 +1,6 @@
 /* The summary of a message: a refusal made from it is the one that the message's document gives. */
-#include "protocol/compose/answer.h"
-#include "route/job.h"
+#include "message/protocol/compose/answer.h"
+#include "message/route/job.h"
 #include "tap.h"
 
 static const char *const lines[] = {

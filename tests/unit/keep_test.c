@@ -11,14 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/job/job.h"
-#include "flow/keep.h"
-#include "flow/tidy.h"
-#include "message/inbox/inbox.h"
-#include "message/ledger/ledger.h"
-#include "store/store.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/store/store.h"
+#include "people/keep.h"
 #include "tap.h"
 #include "tree.h"
+#include "work/agent/job/job.h"
+#include "work/loop/tidy.h"
 
 enum { DAY_S = 86400, SEGMENT = 65536 };
 
@@ -39,7 +39,7 @@ static struct amp_store *store_open(const char *dir)
     const struct amp_store_options o = {.lock_timeout_ms = 5000,
                                         .segment_bytes = SEGMENT,
                                         .keep_segments = 4,
-                                        .keep = amp_flow_keep,
+                                        .keep = amp_keep_all,
                                         .actor = "w"};
     struct amp_store *s = NULL;
     if (amp_store_open(dir, &o, &s, &err) != 0) {

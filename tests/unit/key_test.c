@@ -1,5 +1,5 @@
 /* Keys of stored records: one reading for each, whatever the parts are. */
-#include "store/key.h"
+#include "message/store/key.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Lanes: limits, shares, nobody left behind, and the order of what belongs together. */
-#include "message/inbox/lane.h"
+#include "message/delivery/inbox/lane.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* The ledger on a store: bytes kept as they came, acknowledgements, deadlines, dead letters. */
 #include <stdlib.h>
 
-#include "message/dead/dead.h"
-#include "message/ledger/ledger.h"
-#include "message/settle/answer.h"
-#include "message/settle/sweep.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/ledger/ledger.h"
+#include "message/delivery/settle/answer.h"
+#include "message/delivery/settle/sweep.h"
 #include "scratch.h"
 #include "tap.h"
 

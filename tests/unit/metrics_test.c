@@ -3,7 +3,7 @@
 
 #include <amp/json/tape.h>
 
-#include "metrics/series.h"
+#include "message/metrics/series.h"
 #include "tap.h"
 
 static struct amp_error err;

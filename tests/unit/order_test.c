@@ -1,5 +1,5 @@
 /* Whose order is kept, and in which stream a message is numbered. */
-#include "message/order.h"
+#include "message/delivery/order.h"
 
 #include <stdio.h>
 

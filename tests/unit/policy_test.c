@@ -3,8 +3,8 @@
 
 #include <amp/schema/schema.h>
 
-#include "task/policy.h"
-#include "task/record.h"
+#include "work/task/policy.h"
+#include "work/task/record.h"
 
 #include "tap.h"
 

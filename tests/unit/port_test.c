@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "port/port.h"
-#include "port/private.h"
-#include "port/queue.h"
+#include "message/port/port.h"
+#include "message/port/private.h"
+#include "message/port/queue.h"
 #include "scratch.h"
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* Predicates: what parses, what does not, and what a glob takes. */
-#include "route/rules/predicate.h"
+#include "message/route/rules/predicate.h"
 #include "tap.h"
 
 static struct amp_span to[] = {{"executor", 8}, {"reviewer", 8}};

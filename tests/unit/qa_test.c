@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "task/machines.h"
+#include "work/task/machines.h"
 
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* The open questions of a state directory. */
-#include "hitl/question.h"
+#include "people/question/question.h"
 #include "scratch.h"
 #include "tap.h"
 

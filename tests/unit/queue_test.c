@@ -1,13 +1,13 @@
 /* Jobs in the queue: their order, their limits and scopes, claims, steps and ends. */
 #include <string.h>
 
-#include "queue/conflict/conflict.h"
-#include "queue/order.h"
-#include "queue/priority.h"
-#include "queue/scope.h"
 #include "scratch.h"
 #include "tap.h"
-#include "worktree/paths/glob.h"
+#include "work/git/paths/glob.h"
+#include "work/item/conflict/conflict.h"
+#include "work/item/order.h"
+#include "work/item/priority.h"
+#include "work/item/scope.h"
 
 static struct amp_store *s;
 static struct amp_error err;

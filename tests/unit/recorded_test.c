@@ -1,12 +1,12 @@
 /* The log read again: each message once, in order; what is gone is told; a pin keeps it. */
-#include "message/history/recorded.h"
-#include "store/history/history.h"
+#include "message/delivery/history/recorded.h"
+#include "message/store/history/history.h"
 
 #include <stdlib.h>
 
 #include <amp/base/clock.h>
 
-#include "message/cursor/cursors.h"
+#include "message/delivery/cursor/cursors.h"
 #include "scratch.h"
 #include "tap.h"
 

@@ -3,7 +3,7 @@
 
 #include <amp/base/clock.h>
 
-#include "protocol/redact/redact.h"
+#include "message/protocol/redact/redact.h"
 #include "tap.h"
 
 static struct amp_error err;

@@ -1,8 +1,8 @@
 /* Versions, and keys of signatures: what the registry compares and judges. */
 #include <string.h>
 
-#include "agent/capability.h"
 #include "tap.h"
+#include "work/agent/capability.h"
 
 /* Each is below those behind it; a line of equal ones is joined by blanks. */
 static const char *const versions[] = {

@@ -1,5 +1,5 @@
 /* The policy of retries: budget, waits, what is never sent again. */
-#include "message/operation/retry.h"
+#include "message/delivery/operation/retry.h"
 #include "tap.h"
 
 static const struct amp_retry_policy grows = {.budget = 40, .base_ms = 1000, .cap_ms = 10000};

@@ -5,10 +5,10 @@
 
 #include <amp/base/file.h>
 
-#include "hitl/question.h"
-#include "protocol/amp/compose.h"
+#include "message/protocol/amp/compose.h"
+#include "people/question/question.h"
 #include "tap.h"
-#include "worktree/git/patch.h"
+#include "work/git/repository/patch.h"
 
 static void test_scope(void)
 {

@@ -1,5 +1,5 @@
 /* Checks of the work on a TASK: expectations, paths, artifacts, the size of what is kept. */
-#include "flow/session/check.h"
+#include "work/aop/session/check.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
 #include "scratch.h"
 #include "tap.h"
 

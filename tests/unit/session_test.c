@@ -2,10 +2,10 @@
  * what is completed after a crash. Messages are written with ' for ". */
 #include <string.h>
 
-#include "flow/session/private.h"
 #include "scratch.h"
-#include "session/private.h"
 #include "tap.h"
+#include "work/aop/private.h"
+#include "work/aop/session/private.h"
 #include "json/record.h"
 
 static struct amp_store *s;

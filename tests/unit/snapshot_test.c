@@ -7,10 +7,10 @@
 #include <amp/base/file.h>
 #include <jansson.h>
 
-#include "flow/session/snapshot/private.h"
 #include "killed.h"
 #include "tap.h"
 #include "tree.h"
+#include "work/aop/snapshot/private.h"
 
 static char dir[256], state[300], place[300], trail[320], below[320];
 static struct amp_git *git;

@@ -13,7 +13,7 @@
 #include "killed.h"
 #include "tap.h"
 #include "tree.h"
-#include "worktree/snapshot/restore.h"
+#include "work/git/snapshot/restore.h"
 
 static char dir[256];
 static int place, contents;

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "message/store/store_int.h"
 #include "scratch.h"
-#include "store/store_int.h"
 #include "tap.h"
 
 enum { IDS = 3 * AMP_CACHE_FRAMES + 500, STORES = 2 };

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "store/index/index.h"
-#include "store/index/pages.h"
-#include "store/store.h"
+#include "message/store/index/index.h"
+#include "message/store/index/pages.h"
+#include "message/store/store.h"
 #include "tap.h"
 #include "tree.h"
 

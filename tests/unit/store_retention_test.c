@@ -10,7 +10,7 @@
 
 #include <amp/base/file.h>
 
-#include "store/store.h"
+#include "message/store/store.h"
 #include "tap.h"
 #include "tree.h"
 

@@ -7,8 +7,8 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
-#include "store/history/history.h"
-#include "store/store_int.h"
+#include "message/store/history/history.h"
+#include "message/store/store_int.h"
 #include "tap.h"
 #include "tree.h"
 

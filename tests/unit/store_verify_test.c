@@ -10,9 +10,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "store/history/verify.h"
-#include "store/log/frame.h"
-#include "store/store.h"
+#include "message/store/history/verify.h"
+#include "message/store/log/frame.h"
+#include "message/store/store.h"
 #include "tap.h"
 #include "tree.h"
 

@@ -1,5 +1,5 @@
 /* The subject engine: putting, visiting by the first part of the key, deadlines, removal. */
-#include "record/subject.h"
+#include "message/record/subject.h"
 
 #include <stdio.h>
 #include <string.h>

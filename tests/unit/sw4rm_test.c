@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-#include "protocol/aop/aop.h"
-#include "protocol/codes/classes.c"
-#include "protocol/codes/meanings.h"
-#include "protocol/rtp/rtp.h"
-#include "protocol/spec.h"
-#include "protocol/sw4rm/sw4rm.h"
+#include "message/protocol/aop/aop.h"
+#include "message/protocol/codes/classes.c"
+#include "message/protocol/codes/meanings.h"
+#include "message/protocol/rtp/rtp.h"
+#include "message/protocol/spec.h"
+#include "message/protocol/sw4rm/sw4rm.h"
 #include "tap.h"
 
 static struct amp_reader *reader;

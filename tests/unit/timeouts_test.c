@@ -1,6 +1,6 @@
 /* How long each protocol waits for an acknowledgement, and for which. */
-#include "message/ledger/timeouts.h"
-#include "protocol/delivery.h"
+#include "message/delivery/ledger/timeouts.h"
+#include "message/protocol/delivery.h"
 #include "tap.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 /* Idempotency tokens: known answers, and what has none. */
-#include "message/operation/token.h"
+#include "message/delivery/operation/token.h"
 #include "tap.h"
 
 static struct amp_error err;

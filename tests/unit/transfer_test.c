@@ -1,9 +1,9 @@
 /* Reassembly: any order, repetitions, what is wrong, limits, time, and a receiver that restarts. */
 #include <dirent.h>
 
-#include "message/transfer/transfer.h"
-#include "message/transfer/units.h"
-#include "protocol/compose/unit.h"
+#include "message/delivery/transfer/transfer.h"
+#include "message/delivery/transfer/units.h"
+#include "message/protocol/compose/unit.h"
 #include "scratch.h"
 #include "tap.h"
 

@@ -9,8 +9,8 @@
 #include <amp/base/file.h>
 
 #include "tap.h"
-#include "worktree/rule.h"
-#include "worktree/worktree.h"
+#include "work/git/rule.h"
+#include "work/git/worktree.h"
 
 static char dir[256];
 

@@ -15,8 +15,8 @@
 #include "base/grow.h"
 #include "base/loop.h"
 #include "dead.h"
-#include "port/helper.h"
-#include "protocol/redact/redact.h"
+#include "message/port/helper.h"
+#include "message/protocol/redact/redact.h"
 
 #define WHERE_LIMIT_MS 2000
 

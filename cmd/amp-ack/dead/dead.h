@@ -3,7 +3,7 @@
 #define AMP_ACK_DEAD_H
 
 #include "../pass.h"
-#include "message/dead/dead.h"
+#include "message/delivery/dead/dead.h"
 
 #define DEAD_REQUEUE "amp-ack.dead"
 

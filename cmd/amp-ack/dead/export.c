@@ -20,8 +20,8 @@
 #include "base/codes.h"
 #include "cli/config.h"
 #include "dead.h"
-#include "protocol/redact/redact.h"
-#include "store/history/history.h"
+#include "message/protocol/redact/redact.h"
+#include "message/store/history/history.h"
 #include "json/record.h"
 
 #define NEEDLES_MAX 512                /* ids and correlations to search in the log */

@@ -13,8 +13,8 @@
 #include <amp/json/tape.h>
 
 #include "doctor.h"
-#include "store/history/history.h"
-#include "store/history/verify.h"
+#include "message/store/history/history.h"
+#include "message/store/history/verify.h"
 
 enum { PROGRESS_MS = 2000 };
 

@@ -17,13 +17,13 @@
 
 #include "base/codes.h"
 #include "doctor.h"
-#include "flow/pool/lost.h"
-#include "message/dead/dead.h"
-#include "message/inbox/inbox.h"
-#include "message/record/record.h"
-#include "store/history/history.h"
-#include "worktree/push.h"
-#include "worktree/rule.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/record/record.h"
+#include "message/store/history/history.h"
+#include "work/git/push.h"
+#include "work/git/rule.h"
+#include "work/loop/pool/lost.h"
 
 #define OVERDUE_MS 10000 /* a watcher is never that late */
 

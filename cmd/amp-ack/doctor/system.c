@@ -16,9 +16,9 @@
 #include "base/codes.h"
 #include "cli/config.h"
 #include "doctor.h"
-#include "protocol/redact/redact.h"
-#include "store/history/history.h"
-#include "worktree/hooks.h"
+#include "message/protocol/redact/redact.h"
+#include "message/store/history/history.h"
+#include "work/git/hooks.h"
 
 #define CONFIG_MAX  (1 << 20)
 #define AHEAD_MS    2000 /* rounding of file systems */

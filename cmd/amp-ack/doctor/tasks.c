@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "hitl/escalation.h"
-#include "hitl/record.h"
-#include "message/ledger/ledger.h"
-#include "task/record.h"
-#include "task/task.h"
+#include "message/delivery/ledger/ledger.h"
+#include "people/question/escalation.h"
+#include "people/question/record.h"
+#include "work/task/record.h"
+#include "work/task/task.h"
 
 enum { ID_MAX = 200, LINES_MAX = 33 << 20 };
 

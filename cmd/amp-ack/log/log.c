@@ -8,19 +8,19 @@
 #include <amp/base/num.h>
 
 #include "../pass.h"
-#include "agent/record.h"
 #include "base/codes.h"
 #include "cli/cli.h"
 #include "cli/page/page.h"
-#include "flow/story/story.h"
-#include "flow/wake.h"
-#include "hitl/escalation.h"
-#include "message/dead/dead.h"
-#include "message/history/find.h"
-#include "message/record/record.h"
-#include "task/record.h"
-#include "worktree/binding.h"
-#include "worktree/hooks.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/history/find.h"
+#include "message/delivery/record/record.h"
+#include "message/store/wake.h"
+#include "people/question/escalation.h"
+#include "people/story/story.h"
+#include "work/agent/record.h"
+#include "work/git/binding.h"
+#include "work/git/hooks.h"
+#include "work/task/record.h"
 
 /* ---- a row as a line for people: local time, fixed columns, colour by kind ---- */
 

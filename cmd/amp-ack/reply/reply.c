@@ -9,10 +9,10 @@
 
 #include "../pass.h"
 #include "base/codes.h"
-#include "flow/outbox.h"
-#include "flow/reply/reply.h"
-#include "protocol/compose/json.h"
-#include "worktree/git/git.h"
+#include "message/delivery/outbox.h"
+#include "message/protocol/compose/json.h"
+#include "work/attempt/reply/reply.h"
+#include "work/git/repository/git.h"
 
 static const char *text, *data, *code;
 static struct amp_list files;

@@ -16,7 +16,7 @@
 
 #include "../mcp.h"
 #include "base/codes.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
 
 #define FILE_MAX ((size_t)8 << 20)
 #define QUICK_MS 5000 /* for an answer of the worker that needs no person */

@@ -11,8 +11,8 @@
 
 #include "../mcp.h"
 #include "base/codes.h"
-#include "flow/ask/ask.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/answer/ask/ask.h"
 
 #define REASON "TASK_ESCALATION"
 #define ACTOR  "amp-mcp"

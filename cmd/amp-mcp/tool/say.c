@@ -20,14 +20,14 @@
 
 #include "../mcp.h"
 #include "base/codes.h"
-#include "flow/outbox.h"
-#include "flow/reply/reply.h"
-#include "hitl/record.h"
-#include "message/record/sequence.h"
-#include "protocol/compose/json.h"
-#include "protocol/compose/say.h"
-#include "protocol/delivery.h"
-#include "worktree/git/git.h"
+#include "message/delivery/outbox.h"
+#include "message/delivery/record/sequence.h"
+#include "message/protocol/compose/json.h"
+#include "message/protocol/compose/say.h"
+#include "message/protocol/delivery.h"
+#include "people/question/record.h"
+#include "work/attempt/reply/reply.h"
+#include "work/git/repository/git.h"
 
 #define ROUTE_MS      30000
 #define GRACE_MS      2000

@@ -16,10 +16,10 @@
 #include <amp/base/clock.h>
 
 #include "../mcp.h"
-#include "message/inbox/bell.h"
-#include "message/record/record.h"
-#include "protocol/compose/json.h"
-#include "route/handover/held.h"
+#include "message/delivery/inbox/bell.h"
+#include "message/delivery/record/record.h"
+#include "message/protocol/compose/json.h"
+#include "message/route/handover/held.h"
 
 #define UNREAD_MS 10 /* how often to look whether the client has read; no event says it */
 

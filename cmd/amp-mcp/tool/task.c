@@ -6,9 +6,9 @@
 
 #include "../mcp.h"
 #include "base/codes.h"
-#include "flow/story/story.h"
-#include "protocol/compose/json.h"
-#include "task/machines.h"
+#include "message/protocol/compose/json.h"
+#include "people/story/story.h"
+#include "work/task/machines.h"
 
 struct chosen {
     char id[AMP_TASK_ID_MAX];

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message/record/record.h"
-#include "message/settle/cost.h"
+#include "message/delivery/record/record.h"
+#include "message/delivery/settle/cost.h"
 #include "read.h"
-#include "task/task.h"
+#include "work/task/task.h"
 
 #define RESULT "task_result-"
 /* The prefix of a key may have these characters. */

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/work.h"
 #include "base/grow.h"
-#include "flow/decide/evidence.h"
-#include "flow/story/story.h"
-#include "message/record/record.h"
+#include "message/delivery/record/record.h"
+#include "people/answer/evidence.h"
+#include "people/story/story.h"
 #include "questions.h"
-#include "worktree/binding.h"
+#include "work/agent/work.h"
+#include "work/git/binding.h"
 
 #define LINES_MAX 20000
 #define TEXT_MAX  16384 /* bytes of a paragraph */

@@ -7,9 +7,9 @@
 #include <amp/base/clock.h>
 
 #include "detail.h"
-#include "message/history/find.h"
-#include "message/inbox/inbox.h"
-#include "message/record/record.h"
+#include "message/delivery/history/find.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/record/record.h"
 
 static void json_show(struct amp_span line, struct top_text *t)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "message/record/record.h"
+#include "message/delivery/record/record.h"
 #include "read.h"
 
 static const struct {

@@ -1,9 +1,9 @@
-/* An open question, read without changing anything: the functions of hitl/question.h that load a
- * question end it if its subject has ended. */
+/* An open question, read without changing anything: the functions of people/question/question.h
+ * that load a question end it if its subject has ended. */
 #ifndef TOP_QUESTIONS_H
 #define TOP_QUESTIONS_H
 
-#include "hitl/question.h"
+#include "people/question/question.h"
 
 struct top_question {
     struct amp_question q;

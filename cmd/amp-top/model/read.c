@@ -8,15 +8,15 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "agent/record.h"
-#include "flow/pause/watch.h"
-#include "hitl/record.h"
-#include "message/dead/dead.h"
-#include "message/inbox/inbox.h"
-#include "message/record/record.h"
-#include "message/settle/cost.h"
-#include "task/record.h"
-#include "worktree/binding.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/record/record.h"
+#include "message/delivery/settle/cost.h"
+#include "message/pause/watch.h"
+#include "people/question/record.h"
+#include "work/agent/record.h"
+#include "work/git/binding.h"
+#include "work/task/record.h"
 
 #define LATEST   2000 /* log entries that are read at the start, for the activity and the rates */
 #define BLOB_MAX ((size_t)64 << 20)

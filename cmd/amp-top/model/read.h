@@ -2,10 +2,10 @@
 #ifndef TOP_READ_H
 #define TOP_READ_H
 
-#include "hitl/pause/pause.h"
-#include "message/history/history.h"
+#include "message/delivery/history/history.h"
+#include "message/pause/pause.h"
+#include "message/store/history/history.h"
 #include "model.h"
-#include "store/history/history.h"
 
 #define TOP_CHANGES 256 /* changed records of one look; past it the lists are read completely */
 #define TOP_WINDOW  96  /* rows of a window */

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/work.h"
-#include "flow/story/story.h"
-#include "message/inbox/inbox.h"
-#include "message/record/record.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/record/record.h"
+#include "people/story/story.h"
 #include "read.h"
-#include "worktree/binding.h"
+#include "work/agent/work.h"
+#include "work/git/binding.h"
 
 /* Ended tasks are listed, too, unless there are more tasks than that. */
 #define ENDED_MOST 2000

@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/record.h"
-#include "hitl/escalation.h"
-#include "hitl/record.h"
-#include "message/cursor/cursors.h"
-#include "message/dead/dead.h"
-#include "message/inbox/inbox.h"
-#include "message/record/record.h"
+#include "message/delivery/cursor/cursors.h"
+#include "message/delivery/dead/dead.h"
+#include "message/delivery/inbox/inbox.h"
+#include "message/delivery/record/record.h"
+#include "people/question/escalation.h"
+#include "people/question/record.h"
 #include "read.h"
-#include "worktree/binding.h"
+#include "work/agent/record.h"
+#include "work/git/binding.h"
 
 #define SOON 64 /* deadlines of each kind */
 

@@ -14,8 +14,8 @@
 #include "base/codes.h"
 #include "base/nearest.h"
 #include "cli/cli.h"
-#include "protocol/check/check.h"
-#include "protocol/spec.h"
+#include "message/protocol/check/check.h"
+#include "message/protocol/spec.h"
 #include "schema/compile/compiler.h"
 
 enum { SCHEMA_MOST = 32 * 1024 * 1024, ARENA_MOST = 64 * 1024 * 1024 };

@@ -2,9 +2,9 @@
 #ifndef HITL_PROMPT_AUDIT_H
 #define HITL_PROMPT_AUDIT_H
 
-#include "hitl/audit.h"
-#include "task/record.h"
-#include "task/task.h"
+#include "people/question/audit.h"
+#include "work/task/record.h"
+#include "work/task/task.h"
 
 #define AUDIT_LINE_MAX (1 << 20)
 
@@ -46,8 +46,8 @@ struct audit_list {
     size_t n, cap;
 };
 
-/* Landings and cancelled tasks, as hitl/audit.h reads questions and suspensions: the texts of an
- * entry are valid until the next call. */
+/* Landings and cancelled tasks, as people/question/audit.h reads questions and suspensions: the
+ * texts of an entry are valid until the next call. */
 struct audit_tasks {
     struct amp_buf mem, text, signed_;
     struct amp_task task;

@@ -3,8 +3,8 @@
 
 #include "audit.h"
 #include "base/codes.h"
-#include "task/landing/landing.h"
-#include "task/task.h"
+#include "work/task/landing/landing.h"
+#include "work/task/task.h"
 
 /* The record's key names another task, or its line another act. */
 #define BAD_RECORD AMP_CODE(bad_record)

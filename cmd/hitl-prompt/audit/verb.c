@@ -19,12 +19,12 @@
 #include "base/grow.h"
 #include "base/words.h"
 #include "cli/table.h"
-#include "flow/identity/head.h"
-#include "flow/identity/identity.h"
-#include "hitl/waiver/waiver.h"
-#include "identity/state.h"
-#include "store/history/verify.h"
-#include "task/landing/landing.h"
+#include "message/delivery/sender/head.h"
+#include "message/delivery/sender/identity.h"
+#include "message/identity/state.h"
+#include "message/store/history/verify.h"
+#include "work/item/permit/waiver.h"
+#include "work/task/landing/landing.h"
 
 #define TEXT_MAX   ((size_t)256 << 20)
 #define RECORD_MAX AUDIT_LINE_MAX

@@ -5,8 +5,8 @@
 #define HITL_EVIDENCE_H
 
 #include "cli/page/page.h"
-#include "flow/decide/answer/told.h"
-#include "flow/decide/evidence.h"
+#include "people/answer/evidence.h"
+#include "people/answer/text/told.h"
 
 /* A page ends its notice about omitted lines with this text. */
 #define EVIDENCE_MORE "s shows everything"

@@ -8,9 +8,9 @@
 #include <amp/base/file.h>
 
 #include "evidence.h"
-#include "message/history/history.h"
-#include "protocol/compose/json.h"
-#include "store/history/history.h"
+#include "message/delivery/history/history.h"
+#include "message/protocol/compose/json.h"
+#include "message/store/history/history.h"
 
 #define TEXT_MAX (32u << 20)
 #define BLOB_MAX ((size_t)64 << 20)

@@ -5,8 +5,8 @@
 #include <amp/base/clock.h>
 
 #include "evidence.h"
-#include "protocol/compose/json.h"
-#include "protocol/question.h"
+#include "message/protocol/compose/json.h"
+#include "message/protocol/question.h"
 
 #define TEXT_MAX    (1u << 20)
 #define FIELD_MAX   4000 /* bytes of one field that are shown */

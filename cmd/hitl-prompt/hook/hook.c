@@ -15,16 +15,16 @@
 #include <amp/base/num.h>
 
 #include "../hitl.h"
-#include "agent/job/ask.h"
 #include "base/codes.h"
 #include "base/file/repository.h"
 #include "base/words.h"
 #include "cli/config.h"
-#include "cli/state.h"
-#include "flow/hook/ask.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/question/hook/ask.h"
 #include "replay.h"
-#include "worktree/call/call.h"
+#include "shared/state.h"
+#include "work/agent/job/ask.h"
+#include "work/git/call/call.h"
 
 enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19, CHECK_OPTIONS = 60 };
 #define WITHDRAW_MS  2000 /* for the worker to take a question back */

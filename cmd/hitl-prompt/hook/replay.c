@@ -15,8 +15,8 @@
 
 #include "base/codes.h"
 #include "cli/cli.h"
-#include "worktree/call/event/recorded.h"
-#include "worktree/worktree.h"
+#include "work/git/call/event/recorded.h"
+#include "work/git/worktree.h"
 
 #define WHAT_MAX ((size_t)16 << 10) /* bytes of a command or a path that a line shows */
 #define WIDTH    160                /* its columns */

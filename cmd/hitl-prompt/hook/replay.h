@@ -2,7 +2,7 @@
 #ifndef HITL_PROMPT_REPLAY_H
 #define HITL_PROMPT_REPLAY_H
 
-#include "flow/hook/rules.h"
+#include "people/question/hook/rules.h"
 
 struct replay_spec {
     const char *path;      /* of the recording; "-": standard input */

@@ -9,8 +9,8 @@
 #include <strings.h>
 
 #include "cli/cli.h"
-#include "flow/decide/answer/evidence_facts.h"
-#include "flow/decide/payload.h"
+#include "people/answer/payload.h"
+#include "people/answer/text/evidence_facts.h"
 #include "json/text.h"
 
 #define TEXT_MAX  ((size_t)256 << 20) /* of a page, as of a long diff */

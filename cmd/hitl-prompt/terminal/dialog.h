@@ -8,7 +8,7 @@
 
 #include "../evidence/evidence.h"
 #include "editor.h"
-#include "flow/decide/decide.h"
+#include "people/answer/decide.h"
 #include "terminal.h"
 
 enum { DIALOG_PAGES = 4 }; /* d l t s */

@@ -12,8 +12,8 @@
 #include <amp/base/id.h>
 
 #include "cli/cli.h"
-#include "worktree/git/git.h"
-#include "worktree/hooks.h"
+#include "work/git/hooks.h"
+#include "work/git/repository/git.h"
 
 /* X(name, word) */
 #define INIT_ACTIONS(X)                                                                            \

@@ -12,10 +12,10 @@
 #include <amp/json/writer.h>
 
 #include "../verbs.h"
-#include "agent/confine.h"
 #include "base/codes.h"
 #include "base/words.h"
 #include "init.h"
+#include "work/confine/confine.h"
 
 static const char *executor, *reviewer;
 static bool yes, dry_run, undo, json, no_hooks, no_agents, no_loop, unconfined;

@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/rows.h"
-#include "store/store.h"
+#include "message/store/store.h"
 
 /* ---- plan.c ---- */
 

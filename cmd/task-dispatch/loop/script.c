@@ -6,8 +6,8 @@
 #include "../verbs.h"
 #include "base/codes.h"
 #include "base/process/quote.h"
-#include "flow/suspend.h"
 #include "loop.h"
+#include "work/task/suspend.h"
 
 /* Characters that make a text more than words. */
 #define SPECIAL "|&;<>()$`\\\"'*?[]#~={}!\n\r\001"

@@ -15,10 +15,10 @@
 
 #include "../verbs.h"
 #include "base/codes.h"
-#include "flow/story/story.h"
-#include "hitl/question.h"
-#include "protocol/compose/json.h"
-#include "task/new.h"
+#include "message/protocol/compose/json.h"
+#include "people/question/question.h"
+#include "people/story/story.h"
+#include "work/task/new.h"
 
 #define TEXT_MAX ((size_t)8 << 20)
 /* A retry adds a text that begins with these words to the description, in place of an earlier one.
@@ -64,7 +64,7 @@ static int task_read(struct again *a, const char *name, struct amp_error *err)
                : amp_task_load(a->store, amp_span_str(id), &a->task, NULL, err);
 }
 
-/* ---- the task as a document of task/new.h ---- */
+/* ---- the task as a document of work/task/new.h ---- */
 
 /* The subtasks; without the approved ones if it becomes a new task. NULL: one with the task's own
  * description. */

@@ -11,12 +11,12 @@
 
 #include "base/codes.h"
 #include "base/grow.h"
-#include "flow/coordinate/unland.h"
-#include "flow/outbox.h"
-#include "flow/story/story.h"
-#include "flow/wake.h"
 #include "land.h"
-#include "store/history/history.h"
+#include "message/delivery/outbox.h"
+#include "message/store/history/history.h"
+#include "message/store/wake.h"
+#include "people/story/story.h"
+#include "work/loop/coordinate/unland.h"
 
 #define LOCK_NAME "task-dispatch.land"
 #define TRIES     3   /* of a landing during which another process moved the branch */

@@ -13,14 +13,14 @@
 #include <amp/compose.h>
 
 #include "base/codes.h"
-#include "cli/work/cancel.h"
-#include "cli/work/person.h"
-#include "flow/coordinate/cancel.h"
-#include "flow/pause/end.h"
-#include "flow/pause/publish.h"
-#include "flow/story/story.h"
-#include "hitl/question.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/pause/end.h"
+#include "people/pause/publish.h"
+#include "people/question/question.h"
+#include "people/story/story.h"
+#include "shared/work/cancel.h"
+#include "shared/work/person.h"
+#include "work/loop/coordinate/cancel.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 

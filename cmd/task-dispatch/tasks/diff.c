@@ -8,8 +8,8 @@
 
 #include "../verbs.h"
 #include "base/codes.h"
-#include "flow/story/story.h"
-#include "worktree/git/git.h"
+#include "people/story/story.h"
+#include "work/git/repository/git.h"
 
 static const struct amp_opt tasks_diff_opts[] = {AMP_OPT_END};
 

@@ -11,10 +11,10 @@
 #include "base/process/quote.h"
 #include "base/words.h"
 #include "cli/rows.h"
-#include "flow/confinement.h"
-#include "flow/story/story.h"
 #include "land.h"
-#include "worktree/worktree.h"
+#include "people/story/story.h"
+#include "work/confine/confinement.h"
+#include "work/git/worktree.h"
 
 #define LINE_MAX_BYTES 65536
 #define TEST_MS        3600000

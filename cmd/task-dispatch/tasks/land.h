@@ -5,10 +5,10 @@
 #include <limits.h>
 
 #include "../verbs.h"
-#include "cli/work/person.h"
-#include "flow/land/check.h"
-#include "flow/land/land.h"
-#include "flow/review/verify.h"
+#include "shared/work/person.h"
+#include "work/loop/land/check.h"
+#include "work/loop/land/land.h"
+#include "work/loop/review/verify.h"
 
 /* land.merged: who lets in a merge with a branch that has moved on. */
 enum land_by { LAND_BY_CHECK, LAND_BY_CLEAN, LAND_BY_REVIEW, LAND_BY_PERSON, LAND_BY_NOBODY };

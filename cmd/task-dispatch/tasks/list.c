@@ -12,8 +12,8 @@
 #include "base/grow.h"
 #include "cli/table.h"
 #include "cli/time.h"
-#include "cli/work/person.h"
-#include "flow/story/story.h"
+#include "people/story/story.h"
+#include "shared/work/person.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 

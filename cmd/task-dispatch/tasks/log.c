@@ -14,7 +14,7 @@
 
 #include "../verbs.h"
 #include "base/codes.h"
-#include "flow/story/story.h"
+#include "people/story/story.h"
 
 #define PIECE 65536
 

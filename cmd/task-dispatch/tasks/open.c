@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "base/codes.h"
-#include "cli/work/person.h"
-#include "flow/identity/person.h"
-#include "flow/story/story.h"
-#include "worktree/git/git.h"
+#include "people/answer/person.h"
+#include "people/story/story.h"
+#include "shared/work/person.h"
+#include "work/git/repository/git.h"
 
 static const struct amp_opt tasks_open_opts[] = {AMP_OPT_END};
 

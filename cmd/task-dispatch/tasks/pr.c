@@ -8,8 +8,8 @@
 
 #include "base/codes.h"
 #include "base/process/runner.h"
-#include "flow/proof/bundle.h"
 #include "land.h"
+#include "people/proof/bundle.h"
 
 #define GRACE_MS 2000
 

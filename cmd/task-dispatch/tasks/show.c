@@ -13,9 +13,9 @@
 
 #include "cli/page/page.h"
 #include "cli/time.h"
-#include "cli/work/person.h"
-#include "flow/story/story.h"
-#include "protocol/compose/json.h"
+#include "message/protocol/compose/json.h"
+#include "people/story/story.h"
+#include "shared/work/person.h"
 
 #define TEXT_MAX  (64u << 20)
 #define FIELD_MAX 4000 /* bytes of one text that are shown without --full */

@@ -7,7 +7,7 @@
 #include <amp/base/file.h>
 
 #include "../bind.h"
-#include "worktree/call/call.h"
+#include "work/git/call/call.h"
 
 #define INPUT_MAX (16u << 20)
 

@@ -13,9 +13,9 @@
 
 #include "../bind.h"
 #include "base/codes.h"
-#include "worktree/hooks.h"
-#include "worktree/override.h"
-#include "worktree/paths/glob.h"
+#include "work/git/hooks.h"
+#include "work/git/override.h"
+#include "work/git/paths/glob.h"
 
 static int hooks_find(const struct session *s, struct amp_hooks *h, struct amp_error *err)
 {

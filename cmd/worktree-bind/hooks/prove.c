@@ -19,9 +19,9 @@
 
 #include "../bind.h"
 #include "base/codes.h"
-#include "worktree/hooks.h"
-#include "worktree/paths/glob.h"
-#include "worktree/push.h"
+#include "work/git/hooks.h"
+#include "work/git/paths/glob.h"
+#include "work/git/push.h"
 
 #define AGENT     "amp-prove"
 #define SAID_MAX  16384

@@ -1,6 +1,6 @@
 /*
  * The five protocols: detection, one view for messages of all protocols, and the checks. Code
- * outside lib/protocol does not use the field names of a protocol.
+ * outside lib/message/protocol does not use the field names of a protocol.
  */
 #ifndef AMP_PROTOCOL_PROTOCOL_H
 #define AMP_PROTOCOL_PROTOCOL_H

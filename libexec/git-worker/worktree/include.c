@@ -16,7 +16,7 @@
 
 #include "../worker.h"
 #include "base/codes.h"
-#include "worktree/paths/glob.h"
+#include "work/git/paths/glob.h"
 
 #define INCLUDE_FILE ".worktreeinclude"
 #define TEXT_MAX     (64u << 10)

@@ -20,8 +20,8 @@
 
 #include "../worker.h"
 #include "base/codes.h"
-#include "worktree/push.h"
-#include "worktree/snapshot/restore.h"
+#include "work/git/push.h"
+#include "work/git/snapshot/restore.h"
 
 #define MAKING       "amp: being made\n"
 #define NAMES_MAX    1000

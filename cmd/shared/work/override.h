@@ -1,0 +1,49 @@
+/* Overrides in the verbs of the queue: decisions of a person against its rules, with a reason. */
+#ifndef CLI_WORK_OVERRIDE_H
+#define CLI_WORK_OVERRIDE_H
+
+#include "shared/work/person.h"
+#include "work/item/permit/waiver.h"
+
+extern const char *amp_tool_why, *amp_tool_until;
+#define AMP_TOOL_OPTS_OVERRIDE                                                                     \
+    {0,                                                                                            \
+     "why",                                                                                        \
+     AMP_OPT_STRING,                                                                               \
+     &amp_tool_why,                                                                                \
+     "TEXT",                                                                                       \
+     "the reason of an override, which is recorded"},                                              \
+        {0,                                                                                        \
+         "until",                                                                                  \
+         AMP_OPT_STRING,                                                                           \
+         &amp_tool_until,                                                                          \
+         "TIME",                                                                                   \
+         "the end of an override: a time, or a duration (default: the end of the jobs)"},          \
+        AMP_TOOL_OPT_KEY
+
+/* Finds who overrides a rule; act says what is done ("run a job again"). USAGE why_required: there
+ * is no --why; NOPERM permission_denied (an agent), not_operator. Close p (amp_tool_person_close)
+ * also after a failure. */
+int amp_tool_override_open(const char *act, struct amp_tool_person *p, struct amp_error *err);
+
+/* USAGE why_required: there is no reason. */
+int amp_tool_why_check(const char *act, const char *why, struct amp_error *err);
+
+struct amp_tool_override {
+    enum amp_waiver_of of;
+    struct amp_span job, other;
+    const char *changed; /* for the record and people */
+    const char *why;     /* NULL: --why */
+};
+/* Signs and records it (work/item/judge/waiver.h), with the failures of amp_waiver_give; USAGE
+ * bad_time. id gets its id. */
+int amp_tool_override_give(struct amp_store *s, const struct amp_tool_person *p,
+                           const struct amp_tool_override *q, char id[AMP_UUID_MAX],
+                           struct amp_error *err);
+/* Before a step of a job: if hitl.operators is set and another login submitted the job, the person
+ * must give a reason (why; NULL: --why), and the override is recorded. USAGE why_required. */
+int amp_tool_override_others(struct amp_store *s, const struct amp_tool_person *p,
+                             enum amp_waiver_of of, const char *id, const char *why,
+                             struct amp_error *err);
+
+#endif

@@ -1,9 +1,0 @@
-/* Says which records are final, for retention (store/keep/keep.h). */
-#ifndef AMP_FLOW_KEEP_H
-#define AMP_FLOW_KEEP_H
-
-#include "store/store.h"
-
-extern const struct amp_keep amp_flow_keep[];
-
-#endif

@@ -1,9 +1,0 @@
-/* The records of RESPONSEs that wait, or waited, for a person (review.c). */
-#ifndef AMP_FLOW_WORK_SESSION_REVIEW_H
-#define AMP_FLOW_WORK_SESSION_REVIEW_H
-
-#include "store/store.h"
-
-#define AMP_SESSION_REVIEW_KIND "session_review"
-
-#endif

@@ -1,0 +1,9 @@
+/* Says which records are final, for retention (store/keep/keep.h). */
+#ifndef AMP_FLOW_KEEP_H
+#define AMP_FLOW_KEEP_H
+
+#include "message/store/store.h"
+
+extern const struct amp_keep amp_keep_all[];
+
+#endif
