@@ -87,7 +87,7 @@ static size_t term_slot(const struct amp_store_search *q, uint32_t h)
 
 static bool term_has(const struct amp_store_search *q, uint32_t h)
 {
-    return q->cap_term && q->term[term_slot(q, h ? h : 1)] != 0;
+    return q->cap_term && q->term[term_slot(q, h)] != 0;
 }
 
 static int terms_grow(struct amp_store_search *q, struct amp_error *err)
@@ -138,7 +138,6 @@ static void file_leave(struct amp_store_search *q)
 
 static int term_want(struct amp_store_search *q, uint32_t h, struct amp_error *err)
 {
-    h = h ? h : 1;
     if (2 * q->n_term >= q->cap_term && terms_grow(q, err) < 0)
         return -1;
     size_t at = term_slot(q, h);

@@ -23,13 +23,15 @@ uint32_t amp_term_of(struct amp_span text)
     static const struct amp_json_hash_key of_text = {SEED, SEED * UINT64_C(0x9e3779b97f4a7c15)};
     if (text.n > AMP_TERM_TEXT_MAX)
         text.n = AMP_TERM_TEXT_MAX;
-    return amp_json_hash32(&of_text, text.p, text.n);
+    uint32_t h = amp_json_hash32(&of_text, text.p, text.n);
+    return h ? h : 1;
 }
 
 uint32_t amp_term_of_frame(uint64_t n)
 {
-    return (uint32_t)amp_store_hash(SEED + 1, (struct amp_span){(const char *)&n, sizeof n},
-                                    (struct amp_span){0});
+    uint32_t h = (uint32_t)amp_store_hash(SEED + 1, (struct amp_span){(const char *)&n, sizeof n},
+                                          (struct amp_span){0});
+    return h ? h : 1;
 }
 
 /* ---- the members ---- */

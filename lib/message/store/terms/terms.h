@@ -48,6 +48,7 @@ struct amp_term_names {
 };
 void amp_term_names_make(struct amp_term_names *t, const char *const *names);
 
+/* Never 0. */
 uint32_t amp_term_of(struct amp_span text);
 uint32_t amp_term_of_frame(uint64_t n);
 
