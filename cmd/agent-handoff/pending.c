@@ -44,16 +44,14 @@ static int handoff_pending(struct amp_command *c, struct amp_error *err)
 {
     struct listing l = {.line = {.max = 1 << 20}};
 
-    amp_listing_init(&l.list, amp_handoff_columns, AMP_HANDOFF_COLUMNS, json, amp_now_ms());
+    amp_listing_init(&l.list, amp_handoff_columns, json);
     int rc = amp_subject_each(&amp_handoff_subject, c->store,
                               all ? NULL : amp_handoff_fsm.states[AMP_HANDOFF_PENDING].name,
                               handoff_print, &l, err);
-    if (rc == 0)
-        rc = amp_listing_end(&l.list, err);
+    rc = amp_listing_end(&l.list, rc, err);
     if (rc == 0 && !json && l.list.rows == 0)
         amp_note("no %shandoffs%s", all ? "" : "pending ",
                  all ? "" : " (--all also lists those that have an answer)");
-    amp_listing_release(&l.list);
     amp_buf_release(&l.line);
     return rc;
 }

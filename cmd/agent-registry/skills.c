@@ -161,6 +161,7 @@ static const struct amp_column skill_columns[] = {
     AMP_COLUMN_WORD(struct amp_skill, NULL, "STATE", state, skill_word),
     SOME(TIME, "requiredBy", "BY", due_ms),
     SOME(TIME, "confirmedAt", "CONFIRMED", confirmed_ms),
+    {0},
 };
 
 int reg_installed(struct amp_store *s, struct amp_span capability, bool as_json,
@@ -168,13 +169,9 @@ int reg_installed(struct amp_store *s, struct amp_span capability, bool as_json,
 {
     struct amp_listing list;
 
-    amp_listing_init(&list, skill_columns, sizeof skill_columns / sizeof *skill_columns, as_json,
-                     amp_now_ms());
+    amp_listing_init(&list, skill_columns, as_json);
     int rc = amp_skills_each(s, capability, amp_listing_row, &list, err);
-    if (rc == 0)
-        rc = amp_listing_end(&list, err);
-    amp_listing_release(&list);
-    return rc;
+    return amp_listing_end(&list, rc, err);
 }
 
 static const int review_widths[] = {42, 32, 24, 8, 6, 24};

@@ -6,7 +6,6 @@
 #include <amp/json/writer.h>
 
 #include "cli/table.h"
-#include "cli/time.h"
 #include "message/delivery/dead/dead.h"
 #include "message/delivery/inbox/inbox.h"
 #include "message/delivery/ledger/ledger.h"
@@ -15,6 +14,7 @@
 #include "pass.h"
 #include "people/question/escalation.h"
 #include "work/task/record.h"
+#include "json/record.h"
 
 enum { OVERDUE_MOST = 10000 }; /* more are not counted */
 
@@ -84,9 +84,9 @@ static int json_print(struct amp_span id, const struct amp_message_rec *r, struc
     amp_jw_some_str(&w, "origin", r->origin);
     amp_jw_some_str(&w, "next", r->next);
     amp_jw_some_str(&w, "given_up", r->given_up);
-    amp_time_member(&w, "sent", r->sent_ms);
-    amp_time_member(&w, "due", amp_record_due(r, AMP_SILENCE_MS));
-    amp_time_member(&w, "timed_out", r->timed_out_ms);
+    amp_rec_time(&w, "sent", r->sent_ms);
+    amp_rec_time(&w, "due", amp_record_due(r, AMP_SILENCE_MS));
+    amp_rec_time(&w, "timed_out", r->timed_out_ms);
     if (r->attempt > 0)
         amp_jw_member_int(&w, "attempt", r->attempt);
     amp_jw_key(&w, "acks");
@@ -274,8 +274,8 @@ static int inbox_put(void *ctx, const struct amp_inbox_info *i, struct amp_error
     amp_jw_member_uint(w, "waiting", i->waiting);
     amp_jw_member_uint(w, "limit", i->bound);
     if (i->waiting > 0)
-        amp_time_member(w, "oldest", i->oldest_ms);
-    amp_time_member(w, "busy_until", i->until_ms);
+        amp_rec_time(w, "oldest", i->oldest_ms);
+    amp_rec_time(w, "busy_until", i->until_ms);
     amp_jw_close(w, '}');
     return 0;
 }
@@ -310,7 +310,7 @@ static int summary_json(const struct summary *sum, struct amp_error *err)
         amp_jw_close(&w, '}');
     }
     amp_jw_member_uint(&w, "overdue", sum->overdue);
-    amp_time_member(&w, "next_deadline", sum->next_ms);
+    amp_rec_time(&w, "next_deadline", sum->next_ms);
     amp_jw_member_open(&w, "inboxes", '[');
     if (amp_inbox_infos(sum->store, inbox_put, &w, err) < 0)
         return -1;

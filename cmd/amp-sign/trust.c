@@ -1,12 +1,9 @@
 /* The lines of an allowed_signers file. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <amp/json/writer.h>
 
 #include "base/codes.h"
-#include "cli/table.h"
+#include "cli/list.h"
 #include "sign.h"
 
 static int file_check(struct amp_command *c, struct amp_error *err)
@@ -102,13 +99,6 @@ static int verb_trust_remove(struct amp_command *c, struct amp_error *err)
 
 /* Listing */
 
-static void second_format(int64_t s, char out[AMP_TIME_MAX])
-{
-    out[0] = '\0';
-    if (s > 0)
-        amp_time_format(s * 1000, out);
-}
-
 /* Returns the entry's present status. */
 static const char *status_of(const struct amp_trust_entry *e, int64_t now_ms)
 {
@@ -120,73 +110,66 @@ static const char *status_of(const struct amp_trust_entry *e, int64_t now_ms)
     return e->valid_before_s != 0 && s > e->valid_before_s ? "expired" : "valid";
 }
 
-static int entry_json(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
-{
-    const int64_t *now = ctx;
-    char after[AMP_TIME_MAX], before[AMP_TIME_MAX], revoked[AMP_TIME_MAX] = "";
-    AMP_BUF struct amp_buf line = {0};
-    struct amp_jw w;
-    second_format(e->valid_after_s, after);
-    second_format(e->valid_before_s, before);
-    if (e->revoked_ms != 0)
-        amp_time_format(e->revoked_ms, revoked);
-    amp_buf_init(&line, 1 << 20);
-    amp_jw_init(&w, &line);
-    amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "key", e->key->fingerprint);
-    amp_jw_member_text(&w, "type", e->key->type);
-    amp_jw_member_str(&w, "principals", e->principals);
-    amp_jw_some_str(&w, "namespaces", e->namespaces);
-    amp_jw_some_str(&w, "valid_after", amp_span_str(after));
-    amp_jw_some_str(&w, "valid_before", amp_span_str(before));
-    amp_jw_some_str(&w, "revoked_from", amp_span_str(revoked));
-    amp_jw_member_text(&w, "status", status_of(e, *now));
-    amp_jw_member_bool(&w, "local", e->local);
-    amp_jw_member_text(&w, "file", e->path);
-    amp_jw_member_uint(&w, "line", e->line);
-    amp_jw_close(&w, '}');
-    if (amp_jw_end_line(&w, err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&line), err);
-}
-
-struct listing {
-    struct amp_table table;
-    int64_t now_ms;
+struct row {
+    struct amp_trust_entry e;
+    const char *key, *type, *status;
+    int64_t after_ms, before_ms;
 };
 
-static int entry_row(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
+static struct amp_span namespaces_text(const void *row, char mem[AMP_CELL_MAX])
 {
-    struct listing *l = ctx;
-    char place[300], before[AMP_TIME_MAX];
-    second_format(e->valid_before_s, before);
-    snprintf(place, sizeof place, "%.280s:%u", e->path, e->line);
-    const struct amp_span cells[] = {amp_span_str(e->key->fingerprint),
-                                     amp_span_str(status_of(e, l->now_ms)),
-                                     e->principals,
-                                     e->namespaces.n > 0 ? e->namespaces : AMP_SPAN("*"),
-                                     amp_span_str(*before ? before : "-"),
-                                     amp_span_str(place)};
-    return amp_table_row(&l->table, cells, 6, err);
+    const struct row *r = row;
+    (void)mem;
+    return r->e.namespaces.n > 0 ? r->e.namespaces : AMP_SPAN("*");
+}
+
+static struct amp_span place_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct row *r = row;
+    snprintf(mem, AMP_CELL_MAX, "%.280s:%u", r->e.path, r->e.line);
+    return amp_span_str(mem);
+}
+
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct row, key, head, member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct row, key, head, member)
+static const struct amp_column columns[] = {
+    EVER(CSTR, "key", "KEY", key),
+    EVER(CSTR, "type", NULL, type),
+    EVER(CSTR, "status", "STATUS", status),
+    EVER(TEXT, "principals", "PRINCIPALS", e.principals),
+    SOME(TEXT, "namespaces", NULL, e.namespaces),
+    AMP_COLUMN_MADE(NULL, "NAMESPACES", namespaces_text),
+    SOME(TIME, "valid_after", NULL, after_ms),
+    SOME(TIME, "valid_before", "UNTIL", before_ms),
+    SOME(TIME, "revoked_from", NULL, e.revoked_ms),
+    EVER(FLAG, "local", NULL, e.local),
+    EVER(CSTR, "file", NULL, e.path),
+    EVER(U32, "line", NULL, e.line),
+    AMP_COLUMN_MADE(NULL, "FILE", place_text),
+    {0},
+};
+
+static int entry_print(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
+{
+    const struct amp_listing *l = ctx;
+    const struct row row = {.e = *e,
+                            .key = e->key->fingerprint,
+                            .type = e->key->type,
+                            .status = status_of(e, l->now_ms),
+                            .after_ms = e->valid_after_s * 1000,
+                            .before_ms = e->valid_before_s * 1000};
+    return amp_listing_row(ctx, &row, err);
 }
 
 static int verb_trust_list(struct amp_command *c, struct amp_error *err)
 {
-    static const char *const head[] = {"KEY",        "STATUS", "PRINCIPALS",
-                                       "NAMESPACES", "UNTIL",  "FILE"};
     AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
+    struct amp_listing l;
     (void)c;
     if (trust_open(&trust, err) < 0)
         return -1;
-    struct listing l = {.now_ms = amp_now_ms()};
-    if (opt.json)
-        return amp_trust_each(trust, entry_json, &l.now_ms, err);
-    amp_table_init(&l.table, head, 6);
-    int rc = amp_trust_each(trust, entry_row, &l, err);
-    if (rc == 0)
-        rc = amp_table_print(&l.table, err);
-    amp_table_release(&l.table);
-    return rc;
+    amp_listing_init(&l, columns, opt.json);
+    return amp_listing_end(&l, amp_trust_each(trust, entry_print, &l, err), err);
 }
 
 static const struct amp_opt add_opts[] = {

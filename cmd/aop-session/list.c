@@ -1,12 +1,10 @@
 /* aop-session list, show: the sessions, and the TASKs of one. */
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
-#include "cli/table.h"
+#include "cli/list.h"
 #include "cli/time.h"
 #include "shared/work/tool.h"
 #include "work/aop/account/report.h"
@@ -30,106 +28,108 @@ static const struct amp_opt session_show_opts[] = {
 
 /* ---- all sessions ---- */
 
-enum { COLUMNS = 8 };
-
 struct listing {
     struct amp_store *store;
-    struct amp_table table;
+    struct amp_listing list;
     struct amp_buf line;
-    int64_t now_ms;
-    size_t n;
 };
 
-/* Dollars and cents, rounded up, so that no cost is shown as nothing. */
-static struct amp_span cost_text(int64_t micros, char out[32])
+static const char *session_word(int state)
 {
-    int64_t cents = (micros + 9999) / 10000;
-
-    snprintf(out, 32, "%lld.%02lld", (long long)(cents / 100), (long long)(cents % 100));
-    return amp_span_str(out);
+    return amp_session_fsm.states[state].name;
 }
 
-static int session_row(struct listing *l, const struct amp_session_summary *s,
-                       struct amp_error *err)
-{
-    char age[AMP_AGE_MAX], tasks[48], cost[32], lost[24];
-    int64_t open = amp_session_open_tasks(s);
+struct row {
+    struct amp_session_summary s;
+    char ended[48]; /* of all TASKs */
+    int64_t lost;
+};
 
-    snprintf(tasks, sizeof tasks, "%lld/%lld", (long long)(s->tasks - open), (long long)s->tasks);
-    snprintf(lost, sizeof lost, "%lld",
-             (long long)(s->tasks - open - s->states[AMP_SESSION_TASK_COMPLETED]));
-    const struct amp_span cells[COLUMNS] = {s->x.id,
-                                            amp_span_str(amp_session_fsm.states[s->x.state].name),
-                                            s->x.pattern,
-                                            amp_span_str(tasks),
-                                            amp_span_str(lost),
-                                            cost_text(s->used.micros, cost),
-                                            amp_age_text(l->now_ms - s->x.opened_ms, age),
-                                            s->x.orchestrator};
-    return amp_table_row(&l->table, cells, COLUMNS, err);
-}
+#define CELL(form, head, member) AMP_COLUMN_EVER(form, struct row, NULL, head, member)
+static const struct amp_column columns[] = {
+    CELL(TEXT, "SESSION", s.x.id),
+    AMP_COLUMN_WORD(struct row, NULL, "STATE", s.x.state, session_word),
+    CELL(TEXT, "PATTERN", s.x.pattern),
+    CELL(CHARS, "ENDED", ended),
+    CELL(INT, "LOST", lost),
+    CELL(COST, "COST", s.used.micros),
+    CELL(AGE, "AGE", s.x.opened_ms),
+    CELL(TEXT, "ORCHESTRATOR", s.x.orchestrator),
+    {0},
+};
 
 static int session_print(void *ctx, const struct amp_session *x, struct amp_error *err)
 {
     struct listing *l = ctx;
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
-    struct amp_session_summary s;
+    struct row r;
 
-    int found = amp_session_summarise(l->store, x->id, &mem, &s, err);
+    int found = amp_session_summarise(l->store, x->id, &mem, &r.s, err);
     if (found <= 0)
         return found;
-    l->n++;
-    if (!list_json)
-        return session_row(l, &s, err);
-    amp_buf_reset(&l->line);
-    return amp_session_write(l->store, &s, false, &l->line, err) < 0
-               ? -1
-               : amp_out(amp_buf_span(&l->line), err);
+    if (list_json) {
+        amp_buf_reset(&l->line);
+        return amp_session_write(l->store, &r.s, false, &l->line, err) < 0
+                   ? -1
+                   : amp_out(amp_buf_span(&l->line), err);
+    }
+    int64_t ended = r.s.tasks - amp_session_open_tasks(&r.s);
+    snprintf(r.ended, sizeof r.ended, "%lld/%lld", (long long)ended, (long long)r.s.tasks);
+    r.lost = ended - r.s.states[AMP_SESSION_TASK_COMPLETED];
+    return amp_listing_row(&l->list, &r, err);
 }
 
 static int session_list(struct amp_command *c, struct amp_error *err)
 {
-    static const char *const head[] = {"SESSION", "STATE", "PATTERN", "ENDED",
-                                       "LOST",    "COST",  "AGE",     "ORCHESTRATOR"};
-    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}, .now_ms = amp_now_ms()};
+    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}};
 
-    amp_table_init(&l.table, head, COLUMNS);
-    l.table.fit = amp_page_columns(STDOUT_FILENO);
+    amp_listing_init(&l.list, columns, list_json);
     int rc = amp_session_each(l.store, state_of, session_print, &l, err);
-    if (rc == 0 && !list_json && l.n > 0)
-        rc = amp_table_print(&l.table, err);
-    else if (rc == 0 && !list_json)
+    rc = amp_listing_end(&l.list, rc, err);
+    if (rc == 0 && !list_json && l.list.rows == 0)
         amp_note("no %ssessions in %s", state_of ? "such " : "", c->state);
-    amp_table_release(&l.table);
     amp_buf_release(&l.line);
     return rc;
 }
 
 /* ---- one session ---- */
 
-enum { TASK_COLUMNS = 9 };
+struct task_row {
+    struct amp_session_task t;
+    struct amp_span model;
+    int64_t micros;
+    char took[AMP_AGE_MAX]; /* until its end, or until now */
+};
 
-static int task_row(void *ctx, const struct amp_session_task *t, struct amp_error *err)
+static const char *task_word(int state)
+{
+    return amp_session_task_fsm.states[state].name;
+}
+
+#define TASK_CELL(form, head, member) AMP_COLUMN_EVER(form, struct task_row, NULL, head, member)
+static const struct amp_column task_columns[] = {
+    TASK_CELL(TEXT, "TASK", t.id),
+    AMP_COLUMN_WORD(struct task_row, NULL, "STATE", t.state, task_word),
+    TASK_CELL(TEXT, "CODE", t.code),
+    TASK_CELL(TEXT, "PRIORITY", t.priority),
+    TASK_CELL(INT, "DEPTH", t.depth),
+    TASK_CELL(INT, "ATTEMPT", t.attempt),
+    TASK_CELL(TEXT, "MODEL", model),
+    TASK_CELL(COST, "COST", micros),
+    TASK_CELL(CHARS, "TIME", took),
+    {0},
+};
+
+static int task_print(void *ctx, const struct amp_session_task *t, struct amp_error *err)
 {
     struct listing *l = ctx;
-    const struct amp_session_usage used = amp_session_task_used(t);
-    const struct amp_span model = t->n_tries > 0 ? t->tries[t->n_tries - 1].model : t->model;
-    char attempt[24], depth[24], cost[32], took[AMP_AGE_MAX];
-    int64_t end = t->ended_ms > 0 ? t->ended_ms : l->now_ms;
+    struct task_row row = {.t = *t,
+                           .model = t->n_tries > 0 ? t->tries[t->n_tries - 1].model : t->model,
+                           .micros = amp_session_task_used(t).micros};
 
-    snprintf(attempt, sizeof attempt, "%lld", (long long)t->attempt);
-    snprintf(depth, sizeof depth, "%lld", (long long)t->depth);
-    const struct amp_span cells[TASK_COLUMNS] = {
-        t->id,
-        amp_span_str(amp_session_task_fsm.states[t->state].name),
-        t->code,
-        t->priority,
-        amp_span_str(depth),
-        amp_span_str(attempt),
-        model,
-        cost_text(used.micros, cost),
-        t->started_ms > 0 ? amp_age_text(end - t->started_ms, took) : AMP_SPAN("-")};
-    return amp_table_row(&l->table, cells, TASK_COLUMNS, err);
+    if (t->started_ms > 0)
+        amp_age_text((t->ended_ms > 0 ? t->ended_ms : l->list.now_ms) - t->started_ms, row.took);
+    return amp_listing_row(&l->list, &row, err);
 }
 
 static int session_tell(struct listing *l, const struct amp_session_summary *s,
@@ -137,13 +137,13 @@ static int session_tell(struct listing *l, const struct amp_session_summary *s,
 {
     const struct amp_session *x = &s->x;
     AMP_BUF struct amp_buf text = {.max = AMP_REC_MAX}, safe = {.max = AMP_REC_MAX};
-    char cost[32];
+    char cost[AMP_CELL_MAX];
 
     if (amp_buf_fmt(&text, err, "%.*s: %s, %lld TASK%s, %lld open, depth %lld, %s USD",
                     AMP_CLIP(x->id, 300), amp_session_fsm.states[x->state].name,
                     (long long)s->tasks, s->tasks == 1 ? "" : "s",
                     (long long)amp_session_open_tasks(s), (long long)s->depth,
-                    cost_text(s->used.micros, cost).p) < 0 ||
+                    amp_cost_text(s->used.micros, cost).p) < 0 ||
         (x->aborted_ms > 0 && amp_buf_fmt(&text, err, "; aborted by %.*s: %.*s",
                                           AMP_CLIP(x->cause, 300), AMP_CLIP(x->code, 100)) < 0) ||
         (x->trail.n > 0 && amp_buf_fmt(&text, err, "; audit trail: %.*s in %.*s",
@@ -151,7 +151,7 @@ static int session_tell(struct listing *l, const struct amp_session_summary *s,
         return -1;
     if (amp_text_safe(amp_buf_span(&text), 0, &safe, err) < 0 || amp_buf_str(&safe, "\n", err) < 0)
         return -1;
-    return amp_out(amp_buf_span(&safe), err) < 0 ? -1 : amp_table_print(&l->table, err);
+    return amp_out(amp_buf_span(&safe), err);
 }
 
 static int session_look(struct listing *l, const char *name, struct amp_error *err)
@@ -168,21 +168,17 @@ static int session_look(struct listing *l, const char *name, struct amp_error *e
         return amp_session_write(l->store, &s, true, &l->line, err) < 0
                    ? -1
                    : amp_out(amp_buf_span(&l->line), err);
-    return amp_session_each_arrived(l->store, s.x.id, task_row, l, err) < 0
+    return amp_session_each_arrived(l->store, s.x.id, task_print, l, err) < 0
                ? -1
                : session_tell(l, &s, err);
 }
 
 static int session_show(struct amp_command *c, struct amp_error *err)
 {
-    static const char *const head[] = {"TASK",    "STATE", "CODE", "PRIORITY", "DEPTH",
-                                       "ATTEMPT", "MODEL", "COST", "TIME"};
-    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}, .now_ms = amp_now_ms()};
+    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}};
 
-    amp_table_init(&l.table, head, TASK_COLUMNS);
-    l.table.fit = amp_page_columns(STDOUT_FILENO);
-    int rc = session_look(&l, c->argv[0], err);
-    amp_table_release(&l.table);
+    amp_listing_init(&l.list, task_columns, show_json);
+    int rc = amp_listing_end(&l.list, session_look(&l, c->argv[0], err), err);
     amp_buf_release(&l.line);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "cli/time.h"
 #include "hitl.h"
+#include "json/record.h"
 #include "message/pause/pause.h"
 #include "people/answer/offer.h"
 
@@ -88,13 +89,13 @@ void question_members(struct amp_jw *w, const struct amp_question *q)
     amp_jw_some_str(w, "reason", amp_span_str(q->reason));
     amp_jw_some_str(w, "why", amp_span_str(q->why));
     amp_jw_some_str(w, "risk", amp_span_str(q->risk));
-    amp_time_member(w, "arrived", q->arrived_ms);
-    amp_time_member(w, "deadline", q->deadline_ms);
+    amp_rec_time(w, "arrived", q->arrived_ms);
+    amp_rec_time(w, "deadline", q->deadline_ms);
     amp_jw_member_text(w, "fallback", amp_fallback_name(q->fallback));
     if (q->extensions > 0)
         amp_jw_member_int(w, "extensions", q->extensions);
     if (q->state == AMP_ESC_DEFERRED)
-        amp_time_member(w, "until", q->until_ms);
+        amp_rec_time(w, "until", q->until_ms);
     amp_jw_some_str(w, "refused", amp_span_str(q->refused));
     amp_jw_member_open(w, "actions", '[');
     for (const struct amp_action *a = amp_question_actions(q); a->name; a++)

@@ -3,11 +3,11 @@
 
 #include <amp/json/writer.h>
 
-#include "cli/time.h"
 #include "evidence/evidence.h"
 #include "hitl.h"
 #include "message/protocol/compose/json.h"
 #include "people/answer/offer.h"
+#include "json/record.h"
 
 static bool json;
 
@@ -36,7 +36,7 @@ static void history_members(struct amp_jw *w, const struct amp_evidence *ev)
     amp_jw_member_open(w, "history", '[');
     for (size_t i = 0; i < ev->n_rows; i++) {
         amp_jw_open(w, '{');
-        amp_time_member(w, "at", ev->rows[i].at_ms);
+        amp_rec_time(w, "at", ev->rows[i].at_ms);
         amp_jw_member_uint(w, "depth", ev->rows[i].depth);
         amp_jw_member_text(w, "text", ev->rows[i].text);
         amp_jw_close(w, '}');

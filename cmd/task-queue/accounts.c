@@ -24,6 +24,7 @@ static const struct amp_column columns[] = {
     COLUMN(TIME, "until", "UNTIL", until_ms),
     COLUMN(TIME, "since", "SINCE", since_ms),
     COLUMN(CSTR, "agent", "AGENT", agent),
+    {0},
 };
 
 static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *err)
@@ -44,13 +45,11 @@ static int accounts_list(struct queue_desk *d, struct amp_error *err)
 {
     struct amp_listing list;
 
-    amp_listing_init(&list, columns, sizeof columns / sizeof *columns, json, amp_now_ms());
+    amp_listing_init(&list, columns, json);
     int rc = amp_accounts_each(d->store, list.now_ms, amp_listing_row, &list, err);
-    if (rc == 0)
-        rc = amp_listing_end(&list, err);
+    rc = amp_listing_end(&list, rc, err);
     if (rc == 0 && !json && list.rows == 0)
         amp_note("no account in %s has a usage limit", amp_tool_state);
-    amp_listing_release(&list);
     return rc;
 }
 

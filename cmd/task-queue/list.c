@@ -14,6 +14,7 @@
 #include "message/delivery/record/record.h"
 #include "shared/work/tool.h"
 #include "work/item/judge/conflict.h"
+#include "json/record.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
@@ -83,6 +84,7 @@ static const struct amp_column columns[] = {
     SOME(TIME, "started", started_ms),
     SOME(TIME, "deadline", deadline_ms),
     SOME(TIME, "ended", ended_ms),
+    {0},
 };
 
 /* p: NULL for a job that does not wait. */
@@ -94,7 +96,7 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
     amp_buf_reset(&l->line);
     amp_jw_init(&w, &l->line);
     amp_jw_open(&w, '{');
-    amp_view_members(columns, sizeof columns / sizeof *columns, j, &w);
+    amp_view_members(columns, j, &w);
     if (p) {
         amp_jw_member_int(&w, "effective", p->effective);
         amp_jw_some_int(&w, "position", (int64_t)p->position);
@@ -102,7 +104,7 @@ static int json_print(struct listing *l, const struct amp_queue_job *j,
         amp_jw_some_str(&w, "behind", p->behind);
         amp_jw_member_int(&w, "age_ms", l->now_ms - j->submitted_ms);
     }
-    amp_time_member(&w, "until", p && p->until_ms ? p->until_ms : j->until_ms);
+    amp_rec_time(&w, "until", p && p->until_ms ? p->until_ms : j->until_ms);
     if (amp_conflict_members(&w, l->desk.store, j->id, err) < 0)
         return -1;
     amp_jw_close(&w, '}');

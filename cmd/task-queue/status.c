@@ -12,7 +12,6 @@
 
 #include "base/grow.h"
 #include "cli/list.h"
-#include "cli/time.h"
 #include "desk.h"
 #include "people/question/question.h"
 #include "shared/work/tool.h"
@@ -57,28 +56,20 @@ struct status {
 struct section {
     const char *name;
     const struct amp_column *columns;
-    unsigned n;
     int (*print)(struct status *t); /* the rows */
 };
-#define SECTION(name, columns, print)                                                              \
-    {                                                                                              \
-        name, columns, sizeof(columns) / sizeof *(columns), print                                  \
-    }
 
 /* Empty sections are not printed; an empty line is between two. */
 static int section_print(struct status *t, const struct section *s)
 {
-    amp_listing_init(&t->list, s->columns, s->n, json, t->now_ms);
+    amp_listing_init(&t->list, s->columns, json);
     if (json)
         amp_listing_open(&t->list, &t->w, s->name);
     int rc = s->print(t);
     if (rc == 0 && !json && t->list.rows && t->any)
         rc = amp_out(AMP_SPAN("\n"), t->err);
     t->any |= t->list.rows > 0;
-    if (rc == 0)
-        rc = amp_listing_end(&t->list, t->err);
-    amp_listing_release(&t->list);
-    return rc;
+    return amp_listing_end(&t->list, rc, t->err);
 }
 
 /* ---- jobs ---- */
@@ -124,6 +115,7 @@ static const struct amp_column parked_columns[] = {
     AMP_COLUMN(LEFT, struct amp_queue_job, "until", "FOR", until_ms),
     AMP_COLUMN(TEXT, struct amp_queue_job, "code", "CODE", code),
     AMP_COLUMN(TEXT, struct amp_queue_job, "reason", "WHY", reason),
+    {0},
 };
 
 static int parked_print(struct status *t)
@@ -177,6 +169,7 @@ static const struct amp_column types_columns[] = {
     AMP_COLUMN_EVER(INT, struct type_row, "waiting", "WAITING", waiting),
     AMP_COLUMN_EVER(INT, struct type_row, "parked", "PARKED", parked),
     AMP_COLUMN_EVER(INT, struct type_row, "agents", "AGENTS", agents),
+    {0},
 };
 
 /* ---- workers ---- */
@@ -233,6 +226,7 @@ static const struct amp_column workers_columns[] = {
     AMP_COLUMN(AGE, struct worker_row, "heartbeat", "HEARTBEAT", beat_ms),
     AMP_COLUMN(INT, struct worker_row, "lost_in_ms", NULL, left_ms),
     AMP_COLUMN(AGE, struct worker_row, "since", "FOR", since_ms),
+    {0},
 };
 
 static int workers_print(struct status *t)
@@ -342,6 +336,7 @@ static const struct amp_column agents_columns[] = {
     AMP_COLUMN(CSTR, struct agent_row, "code", NULL, code),
     AMP_COLUMN(TIME, struct agent_row, "limit", NULL, limit_ms),
     AMP_COLUMN(TIME, struct agent_row, "seen", NULL, seen_ms),
+    {0},
 };
 
 static int agents_print(struct status *t)
@@ -416,6 +411,7 @@ static const struct amp_column budgets_columns[] = {
     AMP_COLUMN(COST, struct budget_row, "cost_limit_micros", "LIMIT", micros_limit),
     AMP_COLUMN_EVER(INT, struct budget_row, "tokens", "TOKENS", tokens),
     AMP_COLUMN(INT, struct budget_row, "tokens_limit", "LIMIT", tokens_limit),
+    {0},
 };
 
 /* ---- usage limits ---- */
@@ -425,6 +421,7 @@ static const struct amp_column limits_columns[] = {
     AMP_COLUMN(CSTR, struct amp_account, "agent", "REPORTED BY", agent),
     AMP_COLUMN(AGE, struct amp_account, "since", "FOR", since_ms),
     AMP_COLUMN(LEFT, struct amp_account, "until", "LEFT", until_ms),
+    {0},
 };
 
 static int limits_print(struct status *t)
@@ -449,6 +446,7 @@ static const struct amp_column questions_columns[] = {
     AMP_COLUMN(CHARS, struct amp_question, "task", NULL, about.task),
     AMP_COLUMN(AGE, struct amp_question, "since", "FOR", arrived_ms),
     AMP_COLUMN(LEFT, struct amp_question, "deadline", "LEFT", deadline_ms),
+    {0},
 };
 
 static int questions_print(struct status *t)
@@ -465,13 +463,13 @@ static int questions_print(struct status *t)
 static int sections_print(struct status *t)
 {
     static const struct section sections[] = {
-        SECTION("types", types_columns, types_print),
-        SECTION("workers", workers_columns, workers_print),
-        SECTION("agents", agents_columns, agents_print),
-        SECTION("parked", parked_columns, parked_print),
-        SECTION("limits", limits_columns, limits_print),
-        SECTION("budgets", budgets_columns, budgets_print),
-        SECTION("questions", questions_columns, questions_print),
+        {"types", types_columns, types_print},
+        {"workers", workers_columns, workers_print},
+        {"agents", agents_columns, agents_print},
+        {"parked", parked_columns, parked_print},
+        {"limits", limits_columns, limits_print},
+        {"budgets", budgets_columns, budgets_print},
+        {"questions", questions_columns, questions_print},
     };
 
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
@@ -490,7 +488,7 @@ static int status_print(struct status *t)
     }
     amp_jw_init(&t->w, &t->text);
     amp_jw_open(&t->w, '{');
-    amp_time_member(&t->w, "time", t->now_ms);
+    amp_rec_time(&t->w, "time", t->now_ms);
     if (sections_print(t) < 0)
         return -1;
     amp_jw_close(&t->w, '}');

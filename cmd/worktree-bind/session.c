@@ -4,8 +4,8 @@
 
 #include "base/codes.h"
 #include "bind.h"
-#include "cli/time.h"
 #include "work/git/bindings.h"
+#include "json/record.h"
 
 /* The default state directory, which the hooks use, too. */
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)
@@ -106,8 +106,8 @@ void binding_members(struct amp_jw *w, const struct amp_binding *b)
     text_put(w, "branch", b->branch);
     text_put(w, "reason", amp_bind_reason_name(b->reason));
     text_put(w, "why", b->why);
-    amp_time_member(w, "since", b->since_ms);
-    amp_time_member(w, "until", b->due_ms);
+    amp_rec_time(w, "since", b->since_ms);
+    amp_rec_time(w, "until", b->due_ms);
 }
 
 int binding_record(const struct amp_binding *b, const char *ref, const struct amp_error *failure,

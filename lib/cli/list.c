@@ -10,53 +10,52 @@
 #include "cli/time.h"
 
 #define LINE_MAX_BYTES ((size_t)256 << 20)
-#define CELL_TEXT      40 /* of a number or a time */
 
-/* Dollars and cents, rounded up, so that no cost is shown as nothing. */
-static struct amp_span cost_text(int64_t micros, char out[CELL_TEXT])
+struct amp_span amp_cost_text(int64_t micros, char out[AMP_CELL_MAX])
 {
     int64_t cents = (micros + 9999) / 10000;
 
-    snprintf(out, CELL_TEXT, "%" PRId64 ".%02" PRId64, cents / 100, cents % 100);
+    snprintf(out, AMP_CELL_MAX, "%" PRId64 ".%02" PRId64, cents / 100, cents % 100);
     return amp_span_str(out);
 }
 
 static struct amp_span cell_text(const struct amp_listing *l, const struct amp_column *c,
-                                 const void *row, char mem[CELL_TEXT])
+                                 const void *row, char mem[AMP_CELL_MAX])
 {
-    const void *at = (const char *)row + c->at;
-    const int64_t *number = at;
+    const bool *flag = (const void *)((const char *)row + c->at);
     struct amp_span text;
 
     switch (c->form) {
     case AMP_FORM_ID:
-        text = amp_view_text(c, row);
+        text = amp_view_text(c, row, mem);
         return (struct amp_span){text.p, text.n < 12 ? text.n : 12};
     case AMP_FORM_FLAG:
-        return amp_span_str(*(const bool *)at ? "yes" : "");
+        return amp_span_str(*flag ? "yes" : "");
     case AMP_FORM_INT:
+    case AMP_FORM_U32:
     case AMP_FORM_COST:
     case AMP_FORM_AGE:
     case AMP_FORM_LEFT:
     case AMP_FORM_TIME:
         break;
     default:
-        return amp_view_text(c, row);
+        return amp_view_text(c, row, mem);
     }
-    if (!c->ever && *number == 0)
+    int64_t number = amp_view_number(c, row);
+    if (!c->ever && number == 0)
         return AMP_SPAN("");
     switch (c->form) {
     case AMP_FORM_COST:
-        return cost_text(*number, mem);
+        return amp_cost_text(number, mem);
     case AMP_FORM_AGE:
-        return amp_age_text(l->now_ms - *number, mem);
+        return amp_age_text(l->now_ms - number, mem);
     case AMP_FORM_LEFT:
-        return amp_age_text(*number - l->now_ms, mem);
+        return amp_age_text(number - l->now_ms, mem);
     case AMP_FORM_TIME:
-        amp_time_format(*number, mem);
+        amp_time_format(number, mem);
         return amp_span_str(mem);
     default:
-        snprintf(mem, CELL_TEXT, "%" PRId64, *number);
+        snprintf(mem, AMP_CELL_MAX, "%" PRId64, number);
         return amp_span_str(mem);
     }
 }
@@ -64,10 +63,10 @@ static struct amp_span cell_text(const struct amp_listing *l, const struct amp_c
 static int table_row(struct amp_listing *l, const void *row, struct amp_error *err)
 {
     struct amp_span cells[AMP_TABLE_COLUMNS];
-    char mem[AMP_TABLE_COLUMNS][CELL_TEXT];
+    char mem[AMP_TABLE_COLUMNS][AMP_CELL_MAX];
     int n = 0;
 
-    for (const struct amp_column *c = l->column; c < l->column + l->n; c++)
+    for (const struct amp_column *c = l->column; c->key || c->head; c++)
         if (c->head) {
             cells[n] = cell_text(l, c, row, mem[n]);
             n++;
@@ -77,19 +76,16 @@ static int table_row(struct amp_listing *l, const void *row, struct amp_error *e
 
 /* ---- lists ---- */
 
-_Static_assert(AMP_AGE_MAX <= CELL_TEXT && AMP_TIME_MAX <= CELL_TEXT, "times fit a cell");
-
-void amp_listing_init(struct amp_listing *l, const struct amp_column *column, unsigned n, bool json,
-                      int64_t now_ms)
+void amp_listing_init(struct amp_listing *l, const struct amp_column *column, bool json)
 {
     const char *head[AMP_TABLE_COLUMNS];
     int heads = 0;
 
-    *l = (struct amp_listing){.column = column, .n = n, .json = json, .now_ms = now_ms};
+    *l = (struct amp_listing){.column = column, .json = json, .now_ms = amp_now_ms()};
     amp_buf_init(&l->line, LINE_MAX_BYTES);
-    for (unsigned i = 0; i < n; i++)
-        if (column[i].head)
-            head[heads++] = column[i].head;
+    for (const struct amp_column *c = column; c->key || c->head; c++)
+        if (c->head)
+            head[heads++] = c->head;
     amp_table_init(&l->table, head, heads);
     l->table.fit = amp_page_columns(STDOUT_FILENO);
     l->table.color = amp_color_of(STDOUT_FILENO);
@@ -116,22 +112,20 @@ int amp_listing_row(void *listing, const void *row, struct amp_error *err)
         amp_jw_init(w, &l->line);
     }
     amp_jw_open(w, '{');
-    amp_view_members(l->column, l->n, row, w);
+    amp_view_members(l->column, row, w);
     amp_jw_close(w, '}');
     if (l->w)
         return 0;
     return amp_jw_end_line(w, err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), err);
 }
 
-int amp_listing_end(struct amp_listing *l, struct amp_error *err)
+int amp_listing_end(struct amp_listing *l, int rc, struct amp_error *err)
 {
-    if (l->w)
+    if (rc == 0 && l->w)
         amp_jw_close(l->w, ']');
-    return l->json || l->rows == 0 ? 0 : amp_table_print(&l->table, err);
-}
-
-void amp_listing_release(struct amp_listing *l)
-{
+    if (rc == 0 && !l->json && l->rows)
+        rc = amp_table_print(&l->table, err);
     amp_table_release(&l->table);
     amp_buf_release(&l->line);
+    return rc;
 }

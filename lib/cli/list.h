@@ -3,10 +3,9 @@
  * calling sequence:
  *
  *     struct amp_listing l;
- *     amp_listing_init(&l, columns, n_columns, json, now_ms);
- *     for each: amp_listing_row(&l, &record, err);
- *     amp_listing_end(&l, err);          prints the table; lines of JSON were printed with their
- * rows amp_listing_release(&l);
+ *     amp_listing_init(&l, columns, json);
+ *     rc = for each: amp_listing_row(&l, &record, err);
+ *     return amp_listing_end(&l, rc, err);
  */
 #ifndef CLI_LIST_H
 #define CLI_LIST_H
@@ -16,7 +15,6 @@
 
 struct amp_listing {
     const struct amp_column *column;
-    unsigned n;
     bool json;
     int64_t now_ms;
     struct amp_jw *w; /* of the document with this list; NULL: each row is a line */
@@ -25,14 +23,15 @@ struct amp_listing {
     size_t rows;
 };
 
-void amp_listing_init(struct amp_listing *l, const struct amp_column *column, unsigned n, bool json,
-                      int64_t now_ms);
+void amp_listing_init(struct amp_listing *l, const struct amp_column *column, bool json);
 /* The rows are elements of a list, the member `name` of an open object. */
 void amp_listing_open(struct amp_listing *l, struct amp_jw *w, const char *name);
 /* listing: a struct amp_listing; the function can be that of amp_subject_each. */
 int amp_listing_row(void *listing, const void *row, struct amp_error *err);
-/* Ends the list of a document, or prints the table if it has rows. */
-int amp_listing_end(struct amp_listing *l, struct amp_error *err);
-void amp_listing_release(struct amp_listing *l);
+/* Dollars and cents, rounded up, so that no cost is shown as nothing. */
+struct amp_span amp_cost_text(int64_t micros, char out[AMP_CELL_MAX]);
+/* Ends the list of a document, or prints the table if it has rows; lines of JSON were printed with
+ * their rows. After a failure (rc < 0) nothing is printed. Releases the list; returns rc, or -1. */
+int amp_listing_end(struct amp_listing *l, int rc, struct amp_error *err);
 
 #endif

@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "json/record.h"
-
 struct amp_span amp_age_text(int64_t ms, char out[AMP_AGE_MAX])
 {
     static const struct {
@@ -19,9 +17,4 @@ struct amp_span amp_age_text(int64_t ms, char out[AMP_AGE_MAX])
         i++;
     snprintf(out, AMP_AGE_MAX, "%lld%c", (long long)(ms / units[i].ms), units[i].unit);
     return amp_span_str(out);
-}
-
-void amp_time_member(struct amp_jw *w, const char *key, int64_t ms)
-{
-    amp_rec_time(w, key, ms);
 }

@@ -14,6 +14,7 @@
 #include "cli/time.h"
 #include "people/story/story.h"
 #include "shared/work/person.h"
+#include "json/record.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
@@ -267,8 +268,8 @@ static int json_print(struct listing *l, const struct amp_brief *b, struct amp_b
     amp_jw_member_bool(&w, "working", b->working);
     amp_jw_some_str(&w, "worktree", b->worktree);
     amp_jw_some_str(&w, "log", amp_span_str(log));
-    amp_time_member(&w, "created", b->created_ms);
-    amp_time_member(&w, "updated", b->updated_ms);
+    amp_rec_time(&w, "created", b->created_ms);
+    amp_rec_time(&w, "updated", b->updated_ms);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(line), err);
 }

@@ -16,6 +16,7 @@
 #include "message/protocol/compose/json.h"
 #include "people/story/story.h"
 #include "shared/work/person.h"
+#include "json/record.h"
 
 #define TEXT_MAX  (64u << 20)
 #define FIELD_MAX 4000 /* bytes of one text that are shown without --full */
@@ -436,7 +437,7 @@ static void event_json(struct amp_jw *w, const struct amp_story_event *e)
 {
     amp_jw_open(w, '{');
     amp_jw_member_text(w, "event", amp_story_word(e->kind));
-    amp_time_member(w, "at", e->at_ms);
+    amp_rec_time(w, "at", e->at_ms);
     some(w, "id", e->id);
     some(w, "from", e->from);
     some(w, "to", e->to);
@@ -489,8 +490,8 @@ static int json_show(struct showing *s, struct amp_error *err)
     some(&w, "agent", s->agent.n ? s->agent.p : "");
     if (s->worktree.n)
         amp_jw_member_str(&w, "worktree", s->worktree);
-    amp_time_member(&w, "created", t->created_ms);
-    amp_time_member(&w, "updated", t->updated_ms);
+    amp_rec_time(&w, "created", t->created_ms);
+    amp_rec_time(&w, "updated", t->updated_ms);
     amp_jw_member_open(&w, "subtasks", '[');
     for (size_t i = 0; i < t->n_parts; i++) {
         amp_jw_open(&w, '{');
@@ -514,7 +515,7 @@ static int json_show(struct showing *s, struct amp_error *err)
         amp_jw_member_text(&w, "subtask", a->subtask);
         amp_jw_member_int(&w, "attempt", a->number);
         amp_jw_member_text(&w, "log", a->dir);
-        amp_time_member(&w, "at", a->at_ms);
+        amp_rec_time(&w, "at", a->at_ms);
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');

@@ -252,7 +252,7 @@ static const char *state_word(int state)
 
 #define IT(form, key, head, member)  AMP_COLUMN_EVER(form, struct amp_handoff, key, head, member)
 #define HAS(form, key, head, member) AMP_COLUMN(form, struct amp_handoff, key, head, member)
-const struct amp_column amp_handoff_columns[AMP_HANDOFF_COLUMNS] = {
+const struct amp_column amp_handoff_columns[] = {
     IT(TEXT, "request_id", "ID", id),
     AMP_COLUMN_WORD(struct amp_handoff, "status", "STATE", state, state_word),
     IT(TEXT, "protocol", NULL, protocol),
@@ -268,6 +268,7 @@ const struct amp_column amp_handoff_columns[AMP_HANDOFF_COLUMNS] = {
     IT(INT, "depth", NULL, depth),
     HAS(TIME, "accepted", NULL, accepted_ms),
     HAS(TIME, "ended", NULL, ended_ms),
+    {0},
 };
 
 int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct amp_error *err)
@@ -276,7 +277,7 @@ int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct a
 
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_view_members(amp_handoff_columns, AMP_HANDOFF_COLUMNS, h, &w);
+    amp_view_members(amp_handoff_columns, h, &w);
     amp_jw_member_open(&w, "capabilities_required", '[');
     for (uint32_t i = 0; i < h->n_wanted; i++)
         amp_jw_str(&w, h->wanted[i]);
