@@ -56,11 +56,11 @@ extern struct bind_options opt;
                 "how long a switch lasts if its request names no time (default: 15m)", .min = 1,   \
                 .max = AMP_BINDING_SWITCH_MAX_MS, .config = "worktree.switch_ttl")
 
-/* An open repository, worker and state. */
+/* An open repository, worker and state. git-worker starts with the first call. */
 struct session {
     struct amp_git *git;
     struct amp_store *store;
-    struct amp_git_info info;
+    struct amp_git_info info; /* after bind_open without BIND_OPENS_GIT only `common` is set */
     /* The filter checks with this who decides about switches. NULL: signatures are not checked. */
     struct amp_identities *ids;
     struct amp_intake *intake; /* reports a decision that is not an operator's */
@@ -74,7 +74,7 @@ void session_close(struct session *s); /* also a session that is all zeros */
 /* Verbs that open anything open a session, to which c->own points, with the state directory that
  * they name (default: amp in the common git directory). */
 enum {
-    BIND_OPENS_GIT = AMP_OPENS_OWN,          /* the repository, for a verb without a state */
+    BIND_OPENS_GIT = AMP_OPENS_OWN,          /* all facts about the repository */
     BIND_OPENS_EXPIRED = AMP_OPENS_OWN << 1, /* ends switches first whose time is over */
     BIND_OPENS_WARNED = AMP_OPENS_OWN << 2,  /* warns about agents that stay in BIND_FAILED */
     /* For verbs that print bindings. */

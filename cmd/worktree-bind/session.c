@@ -1,11 +1,17 @@
 /* The session of a verb, and the JSON form of a binding. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "base/file/repository.h"
 #include "bind.h"
 #include "work/git/bindings.h"
 #include "json/record.h"
+#include "json/text.h"
 
 /* The default state directory, which the hooks use, too. */
 static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)
@@ -31,6 +37,23 @@ int session_wake(struct session *s, struct amp_error *err)
 int session_open(struct session *s, struct amp_error *err)
 {
     return git_open(s, err) < 0 ? -1 : amp_git_info(s->git, opt.repo, &s->info, err);
+}
+
+/* Finds the common directory by the repository's files, without starting git-worker. False:
+ * git-worker has to look: no repository was found, a path is not UTF-8, or git's rules for other
+ * owners and for other file systems apply. */
+static bool common_find(struct session *s)
+{
+    char dir[PATH_MAX];
+    struct amp_repository r;
+    struct stat here, common;
+    if (!realpath(opt.repo, dir) || amp_utf8_path(dir, NULL) < 0 ||
+        amp_repository_find(dir, &r, NULL) < 0 || !r.found || amp_utf8_path(r.common, NULL) < 0 ||
+        stat(dir, &here) != 0 || stat(r.common, &common) != 0 || common.st_uid != geteuid() ||
+        common.st_dev != here.st_dev)
+        return false;
+    memcpy(s->info.common, r.common, sizeof s->info.common);
+    return true;
 }
 
 void session_close(struct session *s)
@@ -62,7 +85,8 @@ int bind_open(struct amp_command *c, struct amp_error *err)
     if (!c->opens)
         return 0;
     c->own = s;
-    if (session_open(s, err) < 0)
+    if (git_open(s, err) < 0 ||
+        ((c->opens & BIND_OPENS_GIT || !common_find(s)) && session_open(s, err) < 0))
         return -1;
     if (c->opens & AMP_OPENS_STATE && !c->state) {
         if (state_dir(s, dir, err) < 0 || amp_cli_state(dir, err) < 0)

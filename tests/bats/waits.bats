@@ -241,8 +241,15 @@ stuck() {
   PIDS=()
 }
 
+# control AGENT BRANCH NUMBER: the line that binds the agent.
+control() {
+  local payload="{\"operation\":\"BIND\",\"agent_id\":\"$1\",\"branch\":\"$2\"}"
+  printf '{"message_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d%03d","producer_id":"scheduler","correlation_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d999","sequence_number":1,"retry_count":0,"message_type":"WORKTREE_CONTROL","content_type":"application/json","content_length":%d,"timestamp":"2026-01-01T00:00:00Z","payload":%s}\n' \
+    "$3" "${#payload}" "$payload"
+}
+
 @test "for a helper, which ends with its tool, also when that is killed" {
-  local sig
+  local sig number=1
   repo r
   message task_dispatch >first.jq-worker
   cp first.jq-worker second.jq-worker
@@ -250,15 +257,14 @@ stuck() {
   cp first.jq-worker second.state-worker
   cp first.jq-worker first.port-http
   cp first.jq-worker second.port-http
-  : >first.git-worker
-  local payload='{"operation":"BIND","agent_id":"bob","branch":"task/x"}'
-  printf '{"message_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d001","producer_id":"scheduler","correlation_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d999","sequence_number":1,"retry_count":0,"message_type":"WORKTREE_CONTROL","content_type":"application/json","content_length":%d,"timestamp":"2026-01-01T00:00:00Z","payload":%s}\n' \
-    "${#payload}" "$payload" >second.git-worker
+  control bob task/x 1 >second.git-worker
   amp-ack sweep --state st
   for sig in INT TERM KILL; do
     stuck $sig jq-worker amp-route -r 'jq:.type == "x" => stdout' -r 'type=* => stdout'
     stuck $sig state-worker amp-validate --state st
     stuck $sig port-http amp-route -r 'type=* => http://127.0.0.1:9/'
+    # The helper starts with the first line that needs git.
+    control "ann-${sig,,}" "task/${sig,,}" "$((++number))" >first.git-worker
     stuck $sig git-worker worktree-bind -C r
   done
 }

@@ -192,6 +192,21 @@ setup() {
   [ -z "$(git worktree prune -n -v)" ]
 }
 
+@test "what the records answer is answered without git-worker" {
+  mkdir "$BATS_TEST_TMPDIR/none"
+  worktree-bind status bob || [ $? -eq 1 ]
+  for verb in list reservations; do
+    run -0 env AMP_LIBEXEC="$BATS_TEST_TMPDIR/none" worktree-bind $verb
+    [ -z "$output" ]
+  done
+  worktree-bind bind bob -b task/x
+  cd ../work.worktrees/bob
+  [ "$(AMP_LIBEXEC="$BATS_TEST_TMPDIR/none" worktree-bind path bob)" = "$PWD" ]
+  [[ $(AMP_LIBEXEC="$BATS_TEST_TMPDIR/none" worktree-bind status bob) == bob*BOUND_HOME* ]]
+  run -69 env AMP_LIBEXEC="$BATS_TEST_TMPDIR/none" worktree-bind list
+  [[ $output == *git-worker* ]]
+}
+
 @test "names of agents cannot leave the directory" {
   run -64 worktree-bind bind ../evil
   run -64 worktree-bind bind .hidden
