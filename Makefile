@@ -29,7 +29,7 @@ Q   := $(if $(V),,@)
 say  = @$(if $(V),true,printf '  %-7s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2))')
 
 include scripts/flags.mk
-# HOUSE_cmd/TOOL, HOUSE_tests/unit/NAME and the like: the highest house of lib that a program includes.
+# HOUSE_cmd/TOOL, HOUSE_tests/fuzz/NAME and the like: the highest house of lib that a program includes.
 ignored := $(shell mkdir -p $(BUILD) && sh scripts/houses.sh >$(BUILD)/houses.mk.$$$$ && \
   mv $(BUILD)/houses.mk.$$$$ $(BUILD)/houses.mk)
 include $(BUILD)/houses.mk
@@ -61,16 +61,23 @@ SCRIPTS   := $(notdir $(wildcard libexec/scripts/*))
 BINS      := $(TOOLS:%=$(BUILD)/bin/%)
 LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%) \
   $(SHARED:%=$(BUILD)/share/amp/%)
-UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
+# HOUSE=NAME: only the tests of this house, which link it and those below it, the tools that its suites name, and the
+# helpers of these tools. ("project" has the suites of all tools.)
+$(if $(wildcard tests/bats/$(HOUSE)),,$(error no tests of '$(HOUSE)'; HOUSE is one of $(notdir $(patsubst %/,%,$(wildcard tests/bats/*/)))))
+of_house   = $(foreach t,$(2),$(if $(filter $(or $(below_$(1)),$(HOUSES)),$(HOUSE_$(t))),$(t)))
+NAMED     := $(if $(HOUSE),$(filter $(TOOLS),$(shell cat tests/bats/$(HOUSE)/*.bats | tr -cs 'a-z-' '\n' | sort -u)),$(TOOLS))
+HIGHEST   := $(firstword $(filter $(foreach t,$(NAMED),$(HOUSE_cmd/$(t))),$(HOUSES)))
+UNIT_TESTS := $(patsubst %.c,%,$(wildcard tests/unit/$(or $(HOUSE),*)/*_test.c))
+UNITS     := $(addprefix $(BUILD)/tests/unit/,$(notdir $(UNIT_TESTS)))
 FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard tests/fixture/*.c))
 # tests/fault: libraries to preload are named fail*.c, the rest are programs.
 SHIMS     := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fault/fail*.c))
-CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c tests/differential/*.c) \
-  $(filter-out tests/fault/fail%.c,$(wildcard tests/fault/*.c)))
+CHECKERS  := $(addprefix $(BUILD)/,$(call of_house,$(HOUSE),$(patsubst %.c,%,$(wildcard tests/conformance/*.c \
+  tests/differential/*.c) $(filter-out tests/fault/fail%.c,$(wildcard tests/fault/*.c)))))
 # The attempts of the escape suite, one program.
 ESCAPE    := $(BUILD)/tests/escape/attempts
 # The fuzz targets as programs that run their inputs, without libFuzzer.
-REPLAYS   := $(patsubst %_fuzz.c,$(BUILD)/%_replay,$(wildcard tests/fuzz/*_fuzz.c))
+REPLAYS   := $(patsubst %_fuzz,$(BUILD)/%_replay,$(call of_house,$(HOUSE),$(patsubst %.c,%,$(wildcard tests/fuzz/*_fuzz.c))))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
 PUB_H     := $(sort $(wildcard include/amp/*.h include/amp/*/*.h))
 
@@ -162,7 +169,8 @@ $(BUILD)/lib/$(1).a: $(OBJ_$(1))
 	$$(Q)$$(AR) rcsT $$@ $$^
 endef
 $(foreach h,$(HOUSES) shared,$(eval $(call house,$(h))))
-archives = $(patsubst %,$(BUILD)/lib/%.a,$(if $(filter cmd/%,$(1)),shared) $(below_$(HOUSE_$(1))))
+archives = $(patsubst %,$(BUILD)/lib/%.a,$(if $(filter cmd/%,$(1)),shared) $(below_$(house_of)))
+house_of = $(or $(HOUSE_$(1)),$(patsubst tests/unit/%/,%,$(dir $(1))))
 grouped  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
 # All houses in one archive with the objects, for programs of others.
@@ -209,10 +217,12 @@ $(SHARED:%=$(BUILD)/share/amp/%): $(BUILD)/share/amp/%:
 $(BUILD)/tests/unit/top_view_test: $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/amp-top/model/*.c cmd/amp-top/view/*.c)) \
   $(call archives,cmd/amp-top)
 
-$(UNITS) $(FIXTURES) $(CHECKERS): %: %.o
+$(FIXTURES) $(CHECKERS): %: %.o
+$(foreach t,$(UNIT_TESTS),$(eval $(BUILD)/tests/unit/$(notdir $(t)): $(BUILD)/$(t).o $(call archives,$(t))))
+$(foreach t,$(FIXTURES) $(CHECKERS),$(eval $(t): $(call archives,$(t:$(BUILD)/%=%))))
+$(UNITS) $(FIXTURES) $(CHECKERS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(grouped) -Wl,--as-needed $(LIBS)
-$(foreach t,$(UNITS) $(FIXTURES) $(CHECKERS),$(eval $(t): $(call archives,$(t:$(BUILD)/%=%))))
 
 $(ESCAPE): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/escape/*.c))
 	$(call say,LINK,$@)

@@ -528,9 +528,13 @@ check_external() {
     done | findings
 }
 
-# A refusal has one exact status: a crash is a failure too.
+# A refusal has one exact status: a crash is a failure too. A suite is in the folder of a house, where tests/run finds it,
+# and has a name of its own.
 check_tests() {
-  grep -nE 'status"? (-ne|!=) "?0|(^|[[:space:]])run !' tests/bats/* |
+  local f
+  for f in tests/bats/*.bats tests/unit/*_test.c; do finding "$f:1: a suite is in the folder of its house"; done
+  printf '%s\n' tests/{bats,unit}/*/*{.bats,_test.c} | awk -F/ 'name[$4]++ { print $0 ":1: two suites have this name" }' | findings
+  grep -nE 'status"? (-ne|!=) "?0|(^|[[:space:]])run !' tests/bats/**/*.ba* |
     sed 's|^\([^:]*:[0-9]*\):.*|\1: a refusal is tested by its exact status (run -N)|' | findings
 }
 

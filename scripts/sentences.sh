@@ -33,7 +33,7 @@ declare -A exists
 while IFS= read -r line; do
   exists[$line]=1
 done < <(
-  for file in tests/bats/*.bats; do
+  for file in tests/bats/*/*.bats; do
     sed -n "s/^@test \"\(.*\)\" {.*\$/${file##*/}\t\1/p" "$file"
   done
   for file in tests/fixture/protocols/*.jsonl; do
@@ -43,7 +43,7 @@ done < <(
 
 # A check of a unit test is a string in its source.
 unit_has() { # SUITE TEXT
-  [ -f "tests/unit/$1.c" ] && grep -qF "\"$2\"" "tests/unit/$1.c"
+  grep -qsF "\"$2\"" tests/unit/*/"$1.c"
 }
 
 for source in "${sources[@]}"; do

@@ -17,10 +17,14 @@ demo:
 	@$(MAKE) --no-print-directory -j$$(nproc) programs
 	@KEEP='$(KEEP)' bash examples/qa-loop/demo.sh
 
+# What the suites of a house run.
+TESTED = $(NAMED) $(notdir $(call of_house,$(HIGHEST),$(HELPERS:%=libexec/%))) \
+  $(filter-out $(HELPERS:%=$(BUILD)/libexec/amp/%),$(LIBEXECS))
+
 check:
 	@sh scripts/deps.sh ensure $(DEPS_BUILD) $(DEPS_TEST)
-	@$(MAKE) --no-print-directory -j$$(nproc) all units
-	@bash tests/run
+	@$(MAKE) --no-print-directory -j$$(nproc) $(if $(HOUSE),$(TESTED),all) units
+	@bash tests/run $(HOUSE:%=--house %)
 
 # Without the programs that the bats files need.
 unit-tests: $(UNITS)

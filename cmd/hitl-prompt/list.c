@@ -8,9 +8,9 @@
 #include "cli/table.h"
 #include "cli/time.h"
 #include "hitl.h"
-#include "json/record.h"
 #include "message/pause/pause.h"
 #include "people/answer/offer.h"
+#include "json/record.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 

@@ -18,7 +18,7 @@ fi
 # Nothing of the developer's own settings may reach a test.
 for v in "${!AMP_@}"; do unset "$v"; done
 # Not exported: AMP_* in the environment are the tools' settings.
-AMP_TOP=${BATS_TEST_DIRNAME%/*/*}
+AMP_TOP=${BATS_TEST_DIRNAME%/tests/*}
 AMP_BUILD=${BUILD_DIR:-$AMP_TOP/build}
 [[ $AMP_BUILD == /* ]] || AMP_BUILD=$(realpath -m "$AMP_BUILD")
 export PATH="$AMP_BUILD/bin:$PATH"
