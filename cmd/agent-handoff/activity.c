@@ -9,8 +9,7 @@
 
 #include "base/grow.h"
 #include "cli/config.h"
-#include "cli/table.h"
-#include "cli/time.h"
+#include "cli/list.h"
 #include "message/store/wake.h"
 #include "shared/work/tool.h"
 #include "work/task/activity/notice/activity.h"
@@ -18,7 +17,7 @@
 #define LINE_MAX_BYTES (1u << 20)
 
 static const char *agent, *repo, *worktree, *task;
-static bool follow, history, json, reconcile;
+static bool follow, history, reconcile;
 
 #define FILTER_OPTS                                                                                \
     {0, "agent", AMP_OPT_STRING, &agent, "NAME", "only entries of this agent", .values = "agent"}, \
@@ -32,7 +31,7 @@ static const struct amp_opt activity_opts[] = {
     {0, "task", AMP_OPT_STRING, &task, "TASK", "only entries of this task", .values = "task"},
     {'a', "all", AMP_OPT_FLAG, &history, NULL, "also entries that ended"},
     {'f', "follow", AMP_OPT_FLAG, &follow, NULL, "continue with each change until a signal"},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per entry"},
+    AMP_OPT_JSON("print one JSON object per entry"),
     {0, "reconcile", AMP_OPT_FLAG, &reconcile, NULL,
      "first end the entries without a process, or whose task has ended"},
     AMP_OPT_END,
@@ -81,10 +80,9 @@ struct printed {
 struct listing {
     struct amp_store *store;
     struct amp_activity_filter filter;
-    struct amp_table *table; /* NULL: lines are printed */
+    struct amp_listing *list;
     struct printed *v;
     size_t n, cap;
-    int64_t now_ms;
     bool again;
     struct amp_buf line;
 };
@@ -121,47 +119,23 @@ static int is_printed(struct listing *l, const struct amp_activity *a, struct am
     return l->again && a->ended_ms && !history;
 }
 
-static const char *state_of(const struct amp_activity *a, char out[64])
-{
-    if (a->ended_ms)
-        snprintf(out, 64, "%.*s", AMP_CLIP(a->outcome, 60));
-    else
-        snprintf(out, 64, "%s", amp_activity_is_alive(a) ? "active" : "no process");
-    return out;
-}
-
-static int entry_row(struct listing *l, const struct amp_activity *a, struct amp_error *err)
-{
-    char state[64], age[AMP_AGE_MAX];
-    const char *slash = memrchr(a->worktree.p ? a->worktree.p : "", '/', a->worktree.n);
-    struct amp_span place = a->worktree;
-
-    if (slash)
-        place = (struct amp_span){slash + 1, a->worktree.n - (size_t)(slash + 1 - a->worktree.p)};
-    const struct amp_span cells[] = {
-        a->agent,
-        a->subtask.n ? a->subtask : a->task,
-        amp_span_str(state_of(a, state)),
-        amp_age_text(l->now_ms - (a->ended_ms ? a->ended_ms : a->began_ms), age),
-        a->branch,
-        place,
-        a->description};
-    return amp_table_row(l->table, cells, 7, err);
-}
-
+/* While following, people get lines. */
 static int entry_line(struct listing *l, const struct amp_activity *a, struct amp_error *err)
 {
-    char state[64], time[AMP_TIME_MAX];
+    char time[AMP_TIME_MAX];
+    const char *state = amp_activity_is_alive(a) ? "active" : "no process";
     const struct amp_span texts[] = {a->agent, a->subtask.n ? a->subtask : a->task,
-                                     amp_span_str(state_of(a, state)), a->branch, a->description};
+                                     a->ended_ms ? a->outcome : amp_span_str(state), a->branch,
+                                     a->description};
 
     amp_time_format(a->ended_ms ? a->ended_ms : a->began_ms, time);
+    amp_buf_reset(&l->line);
     if (amp_buf_str(&l->line, time, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (amp_buf_str(&l->line, "  ", err) < 0 || amp_text_safe(texts[i], 0, &l->line, err) < 0)
             return -1;
-    return amp_buf_str(&l->line, "\n", err);
+    return amp_buf_str(&l->line, "\n", err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), err);
 }
 
 static int entry_print(void *ctx, const struct amp_activity *a, struct amp_error *err)
@@ -171,34 +145,12 @@ static int entry_print(void *ctx, const struct amp_activity *a, struct amp_error
 
     if (shown)
         return shown < 0 ? -1 : 0;
-    if (l->table)
-        return entry_row(l, a, err);
-    amp_buf_reset(&l->line);
-    if (json ? amp_activity_write(a, &l->line, err) < 0 || amp_buf_str(&l->line, "\n", err) < 0
-             : entry_line(l, a, err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&l->line), err);
-}
-
-static int table_print(struct listing *l, struct amp_error *err)
-{
-    static const char *const head[] = {"AGENT",  "TASK",     "STATE", "FOR",
-                                       "BRANCH", "WORKTREE", "WHAT"};
-    struct amp_table t;
-
-    amp_table_init(&t, head, 7);
-    t.fit = amp_page_columns(STDOUT_FILENO);
-    t.color = amp_color_of(STDOUT_FILENO);
-    for (int i = 0; i < 7; i++)
-        amp_table_tint(&t, i, AMP_TINT_HEAD);
-    l->table = &t;
-    int rc = amp_activity_each(l->store, &l->filter, entry_print, l, err);
-    if (rc == 0 && t.rows > 1)
-        rc = amp_table_print(&t, err);
-    else if (rc == 0)
-        amp_note("no agent works%s", history ? "" : " (--all also lists what ended)");
-    amp_table_release(&t);
-    return rc;
+    if (follow && !amp_listing_json)
+        return entry_line(l, a, err);
+    struct amp_activity row = *a;
+    if (!amp_listing_json && a->ended_ms)
+        row.began_ms = a->ended_ms; /* people see how long ago that was */
+    return amp_listing_row(l->list, &row, err);
 }
 
 /* Entries that were purged may be made again. */
@@ -264,20 +216,21 @@ static int activity_check(struct amp_command *c, struct amp_error *err)
     (void)err;
     if (reconcile)
         c->opens = AMP_OPENS_MADE;
+    if (follow || history)
+        c->none = follow ? NULL : "no agent works";
     return 0;
 }
 
 static int activity_list(struct amp_command *c, struct amp_error *err)
 {
     struct places places = {0};
-    struct listing l = {.store = c->store, .now_ms = amp_now_ms(), .line = {.max = LINE_MAX_BYTES}};
+    struct listing l = {.store = c->store, .list = c->list, .line = {.max = LINE_MAX_BYTES}};
 
     if (reconcile && buffer_reconcile(c->store, err) < 0)
         return -1;
     l.filter = filter_of(&places);
-    int rc = follow ? list_follow(&l, err)
-             : json ? amp_activity_each(l.store, &l.filter, entry_print, &l, err)
-                    : table_print(&l, err);
+    int rc =
+        follow ? list_follow(&l, err) : amp_activity_each(l.store, &l.filter, entry_print, &l, err);
     amp_buf_release(&l.line);
     free(l.v);
     places_free(&places);
@@ -316,7 +269,8 @@ static int activity_purge(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb activity_verbs[] = {
     {"activity", "", "list who works on what and where", activity_opts, activity_list,
-     .check = activity_check, .opens = AMP_OPENS_READ, .finds_state = true},
+     .check = activity_check, .opens = AMP_OPENS_READ, .lists = amp_activity_columns,
+     .none = "no agent works (--all also lists what ended)", .finds_state = true},
     {"activity purge", "[TASK…]", "remove entries of the activity buffer", activity_purge_opts,
      activity_purge, .check = purge_check, .opens = AMP_OPENS_MADE,
      .act = "purge the activity buffer", .finds_state = true, .values = "task",

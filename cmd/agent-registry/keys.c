@@ -4,7 +4,6 @@
 
 #include <amp/base/clock.h>
 
-#include "cli/table.h"
 #include "message/delivery/sender/identity.h"
 #include "registry.h"
 
@@ -22,72 +21,56 @@ static int trust_open(struct amp_trust **out, struct amp_error *err)
     return amp_state_trust(reg_state, reg_identity.allowed_signers, finding_warn, NULL, out, err);
 }
 
-/* One key as JSON, with its revocation. It has no secrets. */
-static json_t *key_json(const struct amp_trust_entry *e, struct amp_error *err)
-{
-    char after[AMP_TIME_MAX] = "", before[AMP_TIME_MAX] = "", revoked[AMP_TIME_MAX] = "";
-    AMP_BUF struct amp_buf text = {0};
-    amp_buf_init(&text, 8192);
-    if (amp_pubkey_write(e->key, NULL, &text, err) < 0)
-        return NULL;
-    if (e->valid_after_s > 0)
-        amp_time_format(e->valid_after_s * 1000, after);
-    if (e->valid_before_s > 0)
-        amp_time_format(e->valid_before_s * 1000, before);
-    if (e->revoked_ms != 0)
-        amp_time_format(e->revoked_ms, revoked);
-    json_t *j = json_pack("{s:s, s:s%, s:s%, s:s*, s:s*, s:s*, s:s}", "key", e->key->fingerprint,
-                          "principals", e->principals.p, e->principals.n, "namespaces",
-                          e->namespaces.n > 0 ? e->namespaces.p : "*",
-                          e->namespaces.n > 0 ? e->namespaces.n : (size_t)1, "valid_after",
-                          *after ? after : NULL, "valid_before", *before ? before : NULL,
-                          "revoked_from", *revoked ? revoked : NULL, "public_key", text.data);
-    if (!j)
-        amp_fail_memory(err);
-    return j;
-}
+struct key_row {
+    struct amp_trust_entry e;
+    const char *key, *type;
+    struct amp_span namespaces, public;
+    int64_t after_ms, before_ms;
+};
 
-static int on_key_json(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct key_row, key, head, member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct key_row, key, head, member)
+const struct amp_column reg_key_columns[] = {
+    EVER(TEXT, "principals", "PRINCIPALS", e.principals),
+    EVER(CSTR, "key", "KEY", key),
+    EVER(CSTR, NULL, "TYPE", type),
+    EVER(TEXT, "namespaces", NULL, namespaces),
+    SOME(TIME, "valid_after", NULL, after_ms),
+    SOME(TIME, "valid_before", "UNTIL", before_ms),
+    SOME(TIME, "revoked_from", "REVOKED", e.revoked_ms),
+    EVER(TEXT, "public_key", NULL, public),
+    {0},
+};
+
+/* The row of a key, with its revocation; the key is in text. It has no secrets. */
+static int row_make(const struct amp_trust_entry *e, struct amp_buf *text, struct key_row *out,
+                    struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {0};
-    json_auto_t *j = key_json(e, err);
-    (void)ctx;
-    amp_buf_init(&line, 1 << 16);
-    if (!j || amp_json_line(j, &line, err) < 0)
+    *out = (struct key_row){.e = *e,
+                            .key = e->key->fingerprint,
+                            .type = e->key->type,
+                            .namespaces = e->namespaces.n ? e->namespaces : AMP_SPAN("*"),
+                            .after_ms = e->valid_after_s * 1000,
+                            .before_ms = e->valid_before_s * 1000};
+    if (amp_pubkey_write(e->key, NULL, text, err) < 0)
         return -1;
-    return amp_out(amp_buf_span(&line), err);
+    out->public = amp_buf_span(text);
+    return 0;
 }
 
 static int on_key_row(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
 {
-    char until[AMP_TIME_MAX] = "-", revoked[AMP_TIME_MAX] = "-";
-    if (e->valid_before_s > 0)
-        amp_time_format(e->valid_before_s * 1000, until);
-    if (e->revoked_ms != 0)
-        amp_time_format(e->revoked_ms, revoked);
-    const struct amp_span cells[] = {e->principals, amp_span_str(e->key->fingerprint),
-                                     amp_span_str(e->key->type), amp_span_str(until),
-                                     amp_span_str(revoked)};
-    return amp_table_row(ctx, cells, 5, err);
+    AMP_BUF struct amp_buf text = {.max = 8192};
+    struct key_row row;
+    return row_make(e, &text, &row, err) < 0 ? -1 : amp_listing_row(ctx, &row, err);
 }
 
-int reg_keys_list(bool json, struct amp_error *err)
+int reg_keys_list(struct amp_listing *l, struct amp_error *err)
 {
-    static const char *const head[] = {"PRINCIPALS", "KEY", "TYPE", "UNTIL", "REVOKED"};
     AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
-    struct amp_table table;
     if (!reg_state)
         amp_die_no_state();
-    if (trust_open(&trust, err) < 0)
-        return -1;
-    if (json)
-        return amp_trust_each(trust, on_key_json, NULL, err);
-    amp_table_init(&table, head, 5);
-    int rc = amp_trust_each(trust, on_key_row, &table, err);
-    if (rc == 0)
-        rc = amp_table_print(&table, err);
-    amp_table_release(&table);
-    return rc;
+    return trust_open(&trust, err) < 0 ? -1 : amp_trust_each(trust, on_key_row, l, err);
 }
 
 /* Publishes by a NOTIFICATION to each agent that is registered and answers. */
@@ -101,7 +84,11 @@ struct publishing {
 
 static int on_key_publish(void *ctx, const struct amp_trust_entry *e, struct amp_error *err)
 {
-    json_t *j = key_json(e, err);
+    AMP_BUF struct amp_buf text = {.max = 8192}, line = {.max = 1 << 16};
+    struct key_row row;
+    if (row_make(e, &text, &row, err) < 0 || amp_view_line(reg_key_columns, &row, &line, err) < 0)
+        return -1;
+    json_t *j = amp_json_load(amp_buf_span(&line), err);
     return j && json_array_append_new(ctx, j) == 0 ? 0 : j ? amp_fail_memory(err) : -1;
 }
 

@@ -8,6 +8,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "cli/list.h"
 #include "cli/rows.h"
 #include "message/delivery/intake.h"
 #include "message/delivery/outbox.h"
@@ -61,16 +62,13 @@ int reg_loop(struct registry *r, int64_t rounds, struct amp_error *err);
 
 /* keys.c: the trusted keys and revocations of the state, printed, and as messages to the agents. */
 extern struct amp_identity_cli reg_identity;
-int reg_keys_list(bool json, struct amp_error *err);
+extern const struct amp_column reg_key_columns[];
+int reg_keys_list(struct amp_listing *l, struct amp_error *err);
 int reg_keys_publish(struct registry *r, struct amp_error *err);
 
-/* skills.c: capabilities --installed: the agents that were asked to install a skill. capability
- * empty: all.
- */
-int reg_installed(struct amp_store *s, struct amp_span capability, bool json,
-                  struct amp_error *err);
-/* list.c: one JSON object a line; a row of a table. */
+/* skills.c: the agents that were asked to install a skill (struct amp_skill). */
+extern const struct amp_column reg_skill_columns[];
+/* list.c: one JSON object a line. */
 int reg_print_json(const json_t *j, struct amp_error *err);
-int reg_print_row(const char *const *cells, const int *widths, int n, struct amp_error *err);
 
 #endif

@@ -6,7 +6,6 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
-#include "cli/list.h"
 #include "message/delivery/record/record.h"
 #include "registry.h"
 #include "work/agent/approval.h"
@@ -15,7 +14,7 @@
 #include "work/attempt/reply/reply.h"
 #include "json/record.h"
 
-static bool json, all;
+static bool all;
 static const char *closes, *note, *why;
 
 static const struct amp_opt approve_opts[] = {
@@ -23,7 +22,7 @@ static const struct amp_opt approve_opts[] = {
     AMP_OPT_END,
 };
 static const struct amp_opt reviews_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print the items as the protocol has them"},
+    AMP_OPT_JSON("print the items as the protocol has them"),
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "include closed items"},
     {0, "close", AMP_OPT_STRING, &closes, "ID", .doc = "close the open item ID"},
     {0, "note", AMP_OPT_STRING, &note, "TEXT", .doc = "with --close: what was done about it"},
@@ -152,7 +151,7 @@ static const char *skill_word(int state)
 
 #define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct amp_skill, key, head, member)
 #define SOME(form, key, head, member) AMP_COLUMN(form, struct amp_skill, key, head, member)
-static const struct amp_column skill_columns[] = {
+const struct amp_column reg_skill_columns[] = {
     EVER(TEXT, "capabilityId", "CAPABILITY", capability),
     EVER(TEXT, "agentId", "AGENT", agent),
     EVER(CSTR, "wantedVersion", "WANTED", wanted),
@@ -164,35 +163,31 @@ static const struct amp_column skill_columns[] = {
     {0},
 };
 
-int reg_installed(struct amp_store *s, struct amp_span capability, bool as_json,
-                  struct amp_error *err)
-{
-    struct amp_listing list;
+struct review_row {
+    struct amp_review r;
+    const char *id, *capability, *failure;
+};
 
-    amp_listing_init(&list, skill_columns, as_json);
-    int rc = amp_skills_each(s, capability, amp_listing_row, &list, err);
-    return amp_listing_end(&list, rc, err);
-}
-
-static const int review_widths[] = {42, 32, 24, 8, 6, 24};
+/* Programs get the items as the protocol has them. */
+#define CELL(form, head, member) AMP_COLUMN_EVER(form, struct review_row, NULL, head, member)
+static const struct amp_column review_columns[] = {
+    CELL(CSTR, "review", id),
+    CELL(CSTR, "capability", capability),
+    CELL(CSTR, "failure", failure),
+    CELL(CSTR, "state", r.state),
+    CELL(INT, "count", r.count),
+    CELL(TIME, "last", r.last_ms),
+    {0},
+};
 
 static int on_review(void *ctx, const struct amp_review *v, struct amp_error *err)
 {
-    char count[24], last[AMP_TIME_MAX];
-    (void)ctx;
+    const struct review_row row = {*v, amp_json_str(v->item, "reviewId"),
+                                   amp_json_str(v->item, "capabilityId"),
+                                   amp_json_str(v->item, "failureClass")};
     if (!all && strcmp(v->state, "OPEN") != 0)
         return 0;
-    if (json)
-        return reg_print_json(v->item, err);
-    snprintf(count, sizeof count, "%lld", (long long)v->count);
-    amp_time_format(v->last_ms, last);
-    const char *cells[] = {amp_json_str(v->item, "reviewId"),
-                           amp_json_str(v->item, "capabilityId"),
-                           amp_json_str(v->item, "failureClass"),
-                           v->state,
-                           count,
-                           last};
-    return reg_print_row(cells, review_widths, 6, err);
+    return amp_listing_json ? reg_print_json(v->item, err) : amp_listing_row(ctx, &row, err);
 }
 
 static int reviews_check(struct amp_command *c, struct amp_error *err)
@@ -209,15 +204,12 @@ static int reviews_check(struct amp_command *c, struct amp_error *err)
 
 static int reg_reviews(struct amp_command *c, struct amp_error *err)
 {
-    static const char *const head[] = {"review", "capability", "failure", "state", "count", "last"};
     const struct registry *r = c->own;
-    if (closes)
-        return amp_review_close(c->store, closes, note, r->name, err) < 0
-                   ? -1
-                   : amp_store_sync(c->store, err);
-    if (!json && reg_print_row(head, review_widths, 6, err) < 0)
-        return -1;
-    return amp_reviews_each(c->store, on_review, NULL, err);
+    if (!closes)
+        return amp_reviews_each(c->store, on_review, c->list, err);
+    return amp_review_close(c->store, closes, note, r->name, err) < 0
+               ? -1
+               : amp_store_sync(c->store, err);
 }
 
 const struct amp_verb skills_verbs[] = {
@@ -230,6 +222,7 @@ const struct amp_verb skills_verbs[] = {
      reg_approve, .check = approve_check, .opens = AMP_OPENS_FOUND | REG_OPENS_OUTBOX,
      .act = "approve a task", .values = "task", .who = AMP_WHO_PERSON},
     {"reviews", "", "list or close the review items of skills", reviews_opts, reg_reviews,
-     .check = reviews_check, .opens = AMP_OPENS_LOOK, .who = AMP_WHO_WITH("--close")},
+     .check = reviews_check, .opens = AMP_OPENS_LOOK, .lists = review_columns,
+     .who = AMP_WHO_WITH("--close")},
     {0},
 };

@@ -11,7 +11,7 @@
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
-#include "cli/table.h"
+#include "cli/list.h"
 #include "message/delivery/history/security.h"
 #include "message/delivery/sender/head.h"
 #include "message/identity/state.h"
@@ -22,7 +22,7 @@
 enum { FILES_MOST = 1000, RECORD_MAX = 1 << 20 };
 #define TEXT_MAX ((size_t)256 << 20)
 
-static bool verify, json;
+static bool verify;
 static struct amp_list kinds, wanted_codes;
 static const char *from, *since, *format = "table";
 static int64_t limit;
@@ -41,7 +41,7 @@ static const struct amp_opt audit_opts[] = {
     {0, "limit", AMP_OPT_INT, &limit, "N", .doc = "print the newest N events (0: all)", .min = 0,
      .max = 1000000},
     {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "table or ndjson", .choices = formats},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "the same as --format ndjson"},
+    AMP_OPT_JSON("the same as --format ndjson"),
     AMP_OPT_END,
 };
 
@@ -49,8 +49,23 @@ static const struct amp_opt audit_opts[] = {
 
 /* An event that was read: its members, one after another in a buffer. */
 enum { AT, KIND, CODE, TOOL, FROM, KEY, PROTOCOL, TYPE, ID, WHAT, MEMBERS };
-static const char *const member_names[MEMBERS] = {"at",  "kind",     "code", "tool", "from",
-                                                  "key", "protocol", "type", "id",   "what"};
+struct row {
+    struct amp_span of[MEMBERS];
+};
+#define MEMBER(key, head, member) AMP_COLUMN(TEXT, struct row, key, head, of[member])
+static const struct amp_column columns[] = {
+    MEMBER("at", "TIME", AT),
+    MEMBER("kind", "KIND", KIND),
+    MEMBER("code", "CODE", CODE),
+    MEMBER("tool", "TOOL", TOOL),
+    MEMBER("from", "FROM", FROM),
+    MEMBER("key", NULL, KEY),
+    MEMBER("protocol", NULL, PROTOCOL),
+    MEMBER("type", NULL, TYPE),
+    MEMBER("id", "ID", ID),
+    MEMBER("what", "WHAT", WHAT),
+    {0},
+};
 
 struct event {
     size_t off, number;
@@ -173,50 +188,23 @@ static int by_time(const void *a, const void *b)
     return rc;
 }
 
-static int event_json(struct amp_buf *out, const struct amp_span *member, struct amp_error *err)
+static int events_print(struct listing *l, struct amp_listing *list, struct amp_error *err)
 {
-    struct amp_jw w;
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    for (int i = 0; i < MEMBERS; i++)
-        amp_jw_some_str(&w, member_names[i], member[i]);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
-}
-
-static int events_print(struct listing *l, struct amp_error *err)
-{
-    static const char *const head[] = {"TIME", "KIND", "CODE", "TOOL", "FROM", "ID", "WHAT"};
-    static const int columns[] = {AT, KIND, CODE, TOOL, FROM, ID, WHAT};
-    bool table = strcmp(format, "table") == 0;
-    struct amp_table t;
-    AMP_BUF struct amp_buf line = {0};
-    int rc = 0;
     compared = l->text.data;
     if (l->n)
         qsort(l->v, l->n, sizeof *l->v, by_time);
-    amp_buf_init(&line, 4 * RECORD_MAX);
-    amp_table_init(&t, head, 7);
-    for (size_t i = limit && l->n > (size_t)limit ? l->n - (size_t)limit : 0; rc == 0 && i < l->n;
-         i++) {
-        struct amp_span member[MEMBERS], cells[7];
+    for (size_t i = limit && l->n > (size_t)limit ? l->n - (size_t)limit : 0; i < l->n; i++) {
+        struct row row;
         const char *p = l->text.data + l->v[i].off;
         for (int k = 0; k < MEMBERS; p += l->v[i].n[k++])
-            member[k] = (struct amp_span){p, l->v[i].n[k]};
-        for (int k = 0; k < 7; k++)
-            cells[k] = member[columns[k]].n ? member[columns[k]] : AMP_SPAN("-");
-        amp_buf_reset(&line);
-        rc = table ? amp_table_row(&t, cells, 7, err) : event_json(&line, member, err);
-        if (rc == 0 && !table)
-            rc = amp_out(amp_buf_span(&line), err);
+            row.of[k] = (struct amp_span){p, l->v[i].n[k]};
+        if (amp_listing_row(list, &row, err) < 0)
+            return -1;
     }
-    if (rc == 0 && table && t.rows > 0)
-        rc = amp_table_print(&t, err);
-    amp_table_release(&t);
-    return rc;
+    return 0;
 }
 
-static int events_list(struct amp_store *s, struct amp_error *err)
+static int events_list(struct amp_store *s, struct amp_listing *list, struct amp_error *err)
 {
     struct listing l = {.store = s};
     if (ack_since(since, &l.since_ms, err) < 0)
@@ -227,7 +215,7 @@ static int events_list(struct amp_store *s, struct amp_error *err)
     if (rc == 0)
         rc = amp_store_frames(s, 0, frame_fn, &l, err);
     if (rc == 0)
-        rc = events_print(&l, err);
+        rc = events_print(&l, list, err);
     amp_security_release(&l.reader);
     amp_buf_release(&l.text);
     free(l.v);
@@ -248,7 +236,7 @@ static int verdict_print(const struct amp_store_verdict *v, const struct amp_err
     struct amp_jw w;
     char segment[24];
     amp_buf_init(&b, RECORD_MAX);
-    if (strcmp(format, "table") == 0) {
+    if (!amp_listing_json) {
         if (problem)
             return 0; /* the diagnostic has everything */
         int rc = amp_buf_fmt(&b, err,
@@ -311,8 +299,7 @@ static int log_verify(struct amp_store *s, struct amp_error *err)
 static int audit_check(struct amp_command *c, struct amp_error *err)
 {
     (void)err;
-    if (json)
-        format = "ndjson";
+    amp_listing_json |= strcmp(format, "ndjson") == 0;
     if (verify && (kinds.n || wanted_codes.n || from || since))
         amp_die_usage("--verify reads the complete log: it takes no filter");
     for (int i = 0; i < kinds.n; i++) {
@@ -330,11 +317,11 @@ static int audit_check(struct amp_command *c, struct amp_error *err)
 
 static int ack_audit(struct amp_command *c, struct amp_error *err)
 {
-    return verify ? log_verify(c->store, err) : events_list(c->store, err);
+    return verify ? log_verify(c->store, err) : events_list(c->store, c->list, err);
 }
 
 const struct amp_verb audit_verbs[] = {
     {"audit", "", "list security events, or verify the log", audit_opts, ack_audit,
-     .check = audit_check, .opens = AMP_OPENS_LOOK, .finds_state = true},
+     .check = audit_check, .opens = AMP_OPENS_LOOK, .lists = columns, .finds_state = true},
     {0},
 };

@@ -5,7 +5,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "cli/table.h"
+#include "cli/list.h"
 #include "message/delivery/dead/dead.h"
 #include "message/delivery/inbox/inbox.h"
 #include "message/delivery/ledger/ledger.h"
@@ -18,11 +18,11 @@
 
 enum { OVERDUE_MOST = 10000 }; /* more are not counted */
 
-static bool json, all, only_open;
+static bool all, only_open;
 static const char *task;
 
 static const struct amp_opt status_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
+    AMP_OPT_JSON("print one JSON object per line"),
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "list all messages"},
     {0, "open", AMP_OPT_FLAG, &only_open, NULL, .doc = "list the messages that are open"},
     {0, "task", AMP_OPT_STRING, &task, "GLOB",
@@ -31,7 +31,7 @@ static const struct amp_opt status_opts[] = {
 };
 
 struct listing {
-    struct amp_table t;
+    struct amp_listing list;
     struct amp_buf mem;
     unsigned long count[AMP_DELIVERY_STATE_COUNT];
     int64_t now_ms;
@@ -67,52 +67,54 @@ static void age_format(int64_t ms, char out[24])
         snprintf(out, 24, "%lldh", s / 3600);
 }
 
-static int json_print(struct amp_span id, const struct amp_message_rec *r, struct amp_error *err)
+struct row {
+    struct amp_span id;
+    struct amp_message_rec r;
+    int64_t due_ms, now_ms;
+};
+
+static struct amp_span way_text(const void *row, char mem[AMP_CELL_MAX])
 {
-    AMP_BUF struct amp_buf b = {0};
-    struct amp_jw w;
-    amp_buf_init(&b, 1 << 20);
-    amp_jw_init(&w, &b);
-    amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "msg_id", id);
-    amp_jw_member_str(&w, "protocol", r->protocol);
-    amp_jw_member_str(&w, "type", r->type);
-    amp_jw_member_str(&w, "from", r->from);
-    amp_jw_member_str(&w, "to", r->to);
-    amp_jw_member_str(&w, "task_id", r->task);
-    amp_jw_member_text(&w, "state", amp_delivery_fsm.states[r->state].name);
-    amp_jw_some_str(&w, "origin", r->origin);
-    amp_jw_some_str(&w, "next", r->next);
-    amp_jw_some_str(&w, "given_up", r->given_up);
-    amp_rec_time(&w, "sent", r->sent_ms);
-    amp_rec_time(&w, "due", amp_record_due(r, AMP_SILENCE_MS));
-    amp_rec_time(&w, "timed_out", r->timed_out_ms);
-    if (r->attempt > 0)
-        amp_jw_member_int(&w, "attempt", r->attempt);
-    amp_jw_key(&w, "acks");
-    amp_record_acks(r, &w);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&b), err);
+    const struct row *r = row;
+    snprintf(mem, AMP_CELL_MAX, "%.*s → %.*s", AMP_CLIP(r->r.from, 48), AMP_CLIP(r->r.to, 48));
+    return amp_span_str(mem);
 }
 
-static int row_add(struct listing *l, struct amp_span id, const struct amp_message_rec *r,
-                   struct amp_error *err)
+static struct amp_span overdue_text(const void *row, char mem[AMP_CELL_MAX])
 {
-    char sent[24], due[24] = "", way[128];
-    age_format(l->now_ms - r->sent_ms, sent);
-    int64_t due_ms = amp_record_due(r, AMP_SILENCE_MS);
-    if (due_ms > 0)
-        age_format(l->now_ms - due_ms, due);
-    snprintf(way, sizeof(way), "%.*s → %.*s", (int)(r->from.n < 48 ? r->from.n : 48), r->from.p,
-             (int)(r->to.n < 48 ? r->to.n : 48), r->to.p);
-    const struct amp_span cells[] = {id,
-                                     amp_span_str(way),
-                                     r->task,
-                                     amp_span_str(amp_delivery_fsm.states[r->state].name),
-                                     amp_span_str(sent),
-                                     amp_span_str(due)};
-    return amp_table_row(&l->t, cells, 6, err);
+    const struct row *r = row;
+    age_format(r->now_ms - r->due_ms, mem);
+    return r->due_ms > 0 ? amp_span_str(mem) : AMP_SPAN("");
 }
+
+static void acks_put(const void *row, const char *key, struct amp_jw *w)
+{
+    amp_jw_key(w, key);
+    amp_record_acks(&((const struct row *)row)->r, w);
+}
+
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct row, key, head, member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct row, key, head, member)
+static const struct amp_column columns[] = {
+    EVER(TEXT, "msg_id", "id", id),
+    EVER(TEXT, "protocol", NULL, r.protocol),
+    EVER(TEXT, "type", NULL, r.type),
+    EVER(TEXT, "from", NULL, r.from),
+    EVER(TEXT, "to", NULL, r.to),
+    AMP_COLUMN_MADE(NULL, "from → to", way_text),
+    EVER(TEXT, "task_id", "task", r.task),
+    AMP_COLUMN_STATE(struct row, "state", "state", r.state, &amp_delivery_fsm),
+    SOME(TEXT, "origin", NULL, r.origin),
+    SOME(TEXT, "next", NULL, r.next),
+    SOME(TEXT, "given_up", NULL, r.given_up),
+    SOME(AGE, "sent", "age", r.sent_ms),
+    SOME(TIME, "due", NULL, due_ms),
+    AMP_COLUMN_MADE(NULL, "overdue", overdue_text),
+    SOME(TIME, "timed_out", NULL, r.timed_out_ms),
+    SOME(INT, "attempt", NULL, r.attempt),
+    AMP_COLUMN_PUT("acks", acks_put),
+    {0},
+};
 
 static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                   struct amp_error *err)
@@ -126,7 +128,8 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec
     l->count[r.state]++;
     if (!all && !is_open(&r))
         return 0;
-    return json ? json_print(id, &r, err) : row_add(l, id, &r, err);
+    const struct row row = {id, r, amp_record_due(&r, AMP_SILENCE_MS), l->now_ms};
+    return amp_listing_row(&l->list, &row, err);
 }
 
 static int totals_print(struct listing *l, struct amp_error *err)
@@ -327,14 +330,12 @@ static int summary_json(const struct summary *sum, struct amp_error *err)
 
 static int list_print(struct amp_store *s, struct listing *l, struct amp_error *err)
 {
-    static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
-    amp_table_init(&l->t, head, 6);
+    amp_listing_init(&l->list, columns);
     amp_buf_init(&l->mem, (size_t)256 << 20);
-    int rc = amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, l, err);
-    if (rc == 0 && !json &&
-        ((l->t.rows > 1 && amp_table_print(&l->t, err) < 0) || totals_print(l, err) < 0))
-        rc = -1;
-    amp_table_release(&l->t);
+    int rc =
+        amp_listing_end(&l->list, amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, l, err), err);
+    if (rc == 0 && !amp_listing_json)
+        rc = totals_print(l, err);
     amp_buf_release(&l->mem);
     return rc;
 }
@@ -347,7 +348,7 @@ static int ack_status(struct amp_command *c, struct amp_error *err)
         return list_print(c->store, &l, err);
     if (summary_read(c->store, l.now_ms, &sum, err) < 0)
         return -1;
-    return json ? summary_json(&sum, err) : summary_print(&sum, &l, err);
+    return amp_listing_json ? summary_json(&sum, err) : summary_print(&sum, &l, err);
 }
 
 const struct amp_verb status_verbs[] = {

@@ -10,7 +10,7 @@
 struct sign_options {
     const char *state, *config, *principal, *key, *agent, *allowed;
     const char *signed_lines; /* pass, replace or refuse */
-    bool unwrap, allow_unsigned, json;
+    bool unwrap, allow_unsigned;
     int64_t skew_ms, max_age_ms, grace_ms, lock_timeout_ms;
     const char *comment, *namespaces, *after, *before, *reason, *from, *only;
 };

@@ -144,7 +144,7 @@ static const struct amp_column columns[] = {
     SOME(TIME, "revoked_from", NULL, e.revoked_ms),
     EVER(FLAG, "local", NULL, e.local),
     EVER(CSTR, "file", NULL, e.path),
-    EVER(U32, "line", NULL, e.line),
+    EVER(INT, "line", NULL, e.line),
     AMP_COLUMN_MADE(NULL, "FILE", place_text),
     {0},
 };
@@ -164,12 +164,7 @@ static int entry_print(void *ctx, const struct amp_trust_entry *e, struct amp_er
 static int verb_trust_list(struct amp_command *c, struct amp_error *err)
 {
     AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
-    struct amp_listing l;
-    (void)c;
-    if (trust_open(&trust, err) < 0)
-        return -1;
-    amp_listing_init(&l, columns, opt.json);
-    return amp_listing_end(&l, amp_trust_each(trust, entry_print, &l, err), err);
+    return trust_open(&trust, err) < 0 ? -1 : amp_trust_each(trust, entry_print, c->list, err);
 }
 
 static const struct amp_opt add_opts[] = {
@@ -181,7 +176,7 @@ static const struct amp_opt add_opts[] = {
     AMP_OPT_END,
 };
 static const struct amp_opt list_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &opt.json, NULL, .doc = "print one JSON object per line"},
+    AMP_OPT_JSON("print one JSON object per line"),
     AMP_OPT_END,
 };
 static const struct amp_opt remove_opts[] = {
@@ -194,7 +189,7 @@ const struct amp_verb trust_verbs[] = {
     {"trust add", "PRINCIPALS KEY", "trust a key to speak for principals", add_opts, verb_trust_add,
      .least = 2, .most = 2, .usage = "PRINCIPALS and KEY are required", .check = add_check,
      .opens = AMP_OPENS_GIVEN, .act = "change trust", .who = AMP_WHO_PERSON},
-    {"trust list", "", "list the trusted keys", list_opts, verb_trust_list},
+    {"trust list", "", "list the trusted keys", list_opts, verb_trust_list, .lists = columns},
     {"trust remove", "KEY", "remove the lines of a key", remove_opts, verb_trust_remove, .least = 1,
      .most = 1, .usage = "one KEY is required", .check = file_check, .opens = AMP_OPENS_GIVEN,
      .act = "change trust", .who = AMP_WHO_PERSON},

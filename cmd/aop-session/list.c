@@ -11,18 +11,17 @@
 #include "json/record.h"
 
 static const char *state_of;
-static bool list_json, show_json;
 
 static const char *const states[] = {"OPEN", "ABORTED", "REPORTED", NULL};
 
 static const struct amp_opt session_list_opts[] = {
     {0, "state-of", AMP_OPT_CHOICE, &state_of, "STATE", "only sessions in this state",
      .choices = states},
-    {0, "json", AMP_OPT_FLAG, &list_json, NULL, "print one JSON object per session"},
+    AMP_OPT_JSON("print one JSON object per session"),
     AMP_OPT_END,
 };
 static const struct amp_opt session_show_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &show_json, NULL, "print one JSON object with the TASKs"},
+    AMP_OPT_JSON("print one JSON object with the TASKs"),
     AMP_OPT_END,
 };
 
@@ -30,14 +29,9 @@ static const struct amp_opt session_show_opts[] = {
 
 struct listing {
     struct amp_store *store;
-    struct amp_listing list;
+    struct amp_listing *list;
     struct amp_buf line;
 };
-
-static const char *session_word(int state)
-{
-    return amp_session_fsm.states[state].name;
-}
 
 struct row {
     struct amp_session_summary s;
@@ -48,7 +42,7 @@ struct row {
 #define CELL(form, head, member) AMP_COLUMN_EVER(form, struct row, NULL, head, member)
 static const struct amp_column columns[] = {
     CELL(TEXT, "SESSION", s.x.id),
-    AMP_COLUMN_WORD(struct row, NULL, "STATE", s.x.state, session_word),
+    AMP_COLUMN_STATE(struct row, NULL, "STATE", s.x.state, &amp_session_fsm),
     CELL(TEXT, "PATTERN", s.x.pattern),
     CELL(CHARS, "ENDED", ended),
     CELL(INT, "LOST", lost),
@@ -67,7 +61,7 @@ static int session_print(void *ctx, const struct amp_session *x, struct amp_erro
     int found = amp_session_summarise(l->store, x->id, &mem, &r.s, err);
     if (found <= 0)
         return found;
-    if (list_json) {
+    if (amp_listing_json) {
         amp_buf_reset(&l->line);
         return amp_session_write(l->store, &r.s, false, &l->line, err) < 0
                    ? -1
@@ -76,18 +70,16 @@ static int session_print(void *ctx, const struct amp_session *x, struct amp_erro
     int64_t ended = r.s.tasks - amp_session_open_tasks(&r.s);
     snprintf(r.ended, sizeof r.ended, "%lld/%lld", (long long)ended, (long long)r.s.tasks);
     r.lost = ended - r.s.states[AMP_SESSION_TASK_COMPLETED];
-    return amp_listing_row(&l->list, &r, err);
+    return amp_listing_row(l->list, &r, err);
 }
 
 static int session_list(struct amp_command *c, struct amp_error *err)
 {
-    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}};
+    struct listing l = {.store = c->store, .list = c->list, .line = {.max = AMP_REC_MAX}};
 
-    amp_listing_init(&l.list, columns, list_json);
+    if (state_of)
+        c->none = "no such sessions";
     int rc = amp_session_each(l.store, state_of, session_print, &l, err);
-    rc = amp_listing_end(&l.list, rc, err);
-    if (rc == 0 && !list_json && l.list.rows == 0)
-        amp_note("no %ssessions in %s", state_of ? "such " : "", c->state);
     amp_buf_release(&l.line);
     return rc;
 }
@@ -101,15 +93,10 @@ struct task_row {
     char took[AMP_AGE_MAX]; /* until its end, or until now */
 };
 
-static const char *task_word(int state)
-{
-    return amp_session_task_fsm.states[state].name;
-}
-
 #define TASK_CELL(form, head, member) AMP_COLUMN_EVER(form, struct task_row, NULL, head, member)
 static const struct amp_column task_columns[] = {
     TASK_CELL(TEXT, "TASK", t.id),
-    AMP_COLUMN_WORD(struct task_row, NULL, "STATE", t.state, task_word),
+    AMP_COLUMN_STATE(struct task_row, NULL, "STATE", t.state, &amp_session_task_fsm),
     TASK_CELL(TEXT, "CODE", t.code),
     TASK_CELL(TEXT, "PRIORITY", t.priority),
     TASK_CELL(INT, "DEPTH", t.depth),
@@ -128,8 +115,8 @@ static int task_print(void *ctx, const struct amp_session_task *t, struct amp_er
                            .micros = amp_session_task_used(t).micros};
 
     if (t->started_ms > 0)
-        amp_age_text((t->ended_ms > 0 ? t->ended_ms : l->list.now_ms) - t->started_ms, row.took);
-    return amp_listing_row(&l->list, &row, err);
+        amp_age_text((t->ended_ms > 0 ? t->ended_ms : l->list->now_ms) - t->started_ms, row.took);
+    return amp_listing_row(l->list, &row, err);
 }
 
 static int session_tell(struct listing *l, const struct amp_session_summary *s,
@@ -164,7 +151,7 @@ static int session_look(struct listing *l, const char *name, struct amp_error *e
         return found < 0 ? -1
                          : amp_fail(err, AMP_NO, unknown_ref, "there is no session %s in %s", name,
                                     amp_tool_state);
-    if (show_json)
+    if (amp_listing_json)
         return amp_session_write(l->store, &s, true, &l->line, err) < 0
                    ? -1
                    : amp_out(amp_buf_span(&l->line), err);
@@ -175,19 +162,18 @@ static int session_look(struct listing *l, const char *name, struct amp_error *e
 
 static int session_show(struct amp_command *c, struct amp_error *err)
 {
-    struct listing l = {.store = c->store, .line = {.max = AMP_REC_MAX}};
+    struct listing l = {.store = c->store, .list = c->list, .line = {.max = AMP_REC_MAX}};
 
-    amp_listing_init(&l.list, task_columns, show_json);
-    int rc = amp_listing_end(&l.list, session_look(&l, c->argv[0], err), err);
+    int rc = session_look(&l, c->argv[0], err);
     amp_buf_release(&l.line);
     return rc;
 }
 
 const struct amp_verb session_list_verbs[] = {
     {"list", "", "list the sessions of AOP", session_list_opts, session_list,
-     .opens = AMP_OPENS_READ, .finds_state = true},
+     .opens = AMP_OPENS_READ, .lists = columns, .none = "no sessions", .finds_state = true},
     {"show", "SESSION", "list the TASKs of a session", session_show_opts, session_show,
-     .opens = AMP_OPENS_READ, .least = 1, .most = 1,
+     .opens = AMP_OPENS_READ, .lists = task_columns, .least = 1, .most = 1,
      .usage = "expected one session (aop-session list shows them)", .finds_state = true,
      .values = "session"},
     {0},

@@ -3,6 +3,7 @@
 #ifndef HITL_PROMPT_H
 #define HITL_PROMPT_H
 
+#include "cli/list.h"
 #include "cli/rows.h"
 #include "message/store/wake.h"
 #include "people/answer/decide.h"
@@ -56,10 +57,14 @@ extern struct hitl_author hitl_author;
  * hitl_author, and hitl_operator to the key's NAME. */
 int hitl_identities(struct amp_identities **out, struct amp_error *err);
 
-/* list.c: the members of a question in an open object, as list --json and show --json print them.
- */
-struct amp_jw;
-void question_members(struct amp_jw *w, const struct amp_question *q);
+/* list.c: a question, as list and show --json print it; texts are the question's. */
+struct question_row {
+    struct amp_question q;
+    const char *protocol, *fallback, *invocation, *reason; /* reason: in words */
+    char answers[256]; /* those that the question proposes, else those of its protocol */
+};
+void question_row(const struct amp_question *q, struct question_row *out);
+extern const struct amp_column question_columns[];
 
 /* Columns for text at fd, at most 100; 80 if it is not a terminal. */
 int hitl_width(int fd);

@@ -3,16 +3,14 @@
 
 #include <amp/json/writer.h>
 
+#include "cli/list.h"
 #include "evidence/evidence.h"
 #include "hitl.h"
 #include "message/protocol/compose/json.h"
 #include "people/answer/offer.h"
-#include "json/record.h"
-
-static bool json;
 
 static const struct amp_opt show_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object"},
+    AMP_OPT_JSON("print one JSON object"),
     AMP_OPT_END,
 };
 
@@ -31,18 +29,16 @@ static int show_print(struct hitl *h, const struct amp_question *q, struct amp_e
 }
 
 /* The events before the question, oldest first; depth 1: a detail of the event before. */
-static void history_members(struct amp_jw *w, const struct amp_evidence *ev)
-{
-    amp_jw_member_open(w, "history", '[');
-    for (size_t i = 0; i < ev->n_rows; i++) {
-        amp_jw_open(w, '{');
-        amp_rec_time(w, "at", ev->rows[i].at_ms);
-        amp_jw_member_uint(w, "depth", ev->rows[i].depth);
-        amp_jw_member_text(w, "text", ev->rows[i].text);
-        amp_jw_close(w, '}');
-    }
-    amp_jw_close(w, ']');
-}
+static const struct amp_column history_columns[] = {
+    AMP_COLUMN(TIME, struct amp_evidence_row, "at", NULL, at_ms),
+    AMP_COLUMN_EVER(INT, struct amp_evidence_row, "depth", NULL, depth),
+    AMP_COLUMN_EVER(CHARS, struct amp_evidence_row, "text", NULL, text),
+    {0},
+};
+static const struct amp_column evidence_columns[] = {
+    AMP_COLUMN_ROWS(struct amp_evidence, "history", rows, n_rows, history_columns, .ever = true),
+    {0},
+};
 
 /* Writes what each answer does. */
 static void answers_members(struct amp_jw *w, const struct amp_question *q)
@@ -69,6 +65,7 @@ static int json_print(struct hitl *h, const struct amp_question *q, struct amp_e
 {
     AMP_BUF struct amp_buf text = {0}, message = {0};
     AMP_EVIDENCE ev = {0};
+    struct question_row row;
     struct amp_jw w;
 
     amp_buf_init(&text, 8 * AMP_QUESTION_BYTES);
@@ -76,14 +73,15 @@ static int json_print(struct hitl *h, const struct amp_question *q, struct amp_e
     if (amp_evidence_load(h->store, q, &ev, err) < 0 ||
         amp_json_dump(q->message, &message, err) < 0)
         return -1;
+    question_row(q, &row);
     amp_jw_init(&w, &text);
     amp_jw_open(&w, '{');
-    question_members(&w, q);
+    amp_view_members(question_columns, &row, &w);
     answers_members(&w, q);
     if (ev.n_votes)
         amp_jw_member_uint(&w, "approvals", ev.n_votes);
     work_members(&w, &ev);
-    history_members(&w, &ev);
+    amp_view_members(evidence_columns, &ev, &w);
     amp_jw_member_raw(&w, "message", amp_buf_span(&message));
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&text), err);
@@ -96,7 +94,7 @@ static int hitl_show(struct amp_command *c, struct amp_error *err)
 
     int rc = amp_offer_find(&h->d, c->argv[0], &q, err);
     if (rc == 0)
-        rc = (json ? json_print : show_print)(h, &q, err);
+        rc = (amp_listing_json ? json_print : show_print)(h, &q, err);
     amp_question_release(&q);
     return rc;
 }

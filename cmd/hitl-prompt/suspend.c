@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "cli/list.h"
 #include "message/delivery/sender/identity.h"
 #include "message/pause/watch.h"
 #include "message/protocol/amp/amp.h"
@@ -28,7 +28,7 @@
 #define SUSPEND_ACT "suspend and resume work"
 
 static const char *reason;
-static bool all, is_task, is_agent, list, json;
+static bool all, is_task, is_agent, list;
 
 #define OPT_COMMON                                                                                 \
     {0, "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "record why"},                           \
@@ -40,7 +40,7 @@ static bool all, is_task, is_agent, list, json;
 static const struct amp_opt suspend_opts[] = {
     {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "suspend everything in the state directory"},
     {'l', "list", AMP_OPT_FLAG, &list, NULL, .doc = "list what people suspended"},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "with --list: print one JSON object per line"},
+    AMP_OPT_JSON("with --list: print one JSON object per line"),
     OPT_COMMON,
     AMP_OPT_END,
 };
@@ -180,44 +180,25 @@ static int names_act(struct act *a, int argc, char **argv,
     return amp_store_sync(a->store, err);
 }
 
-static int pause_print(const struct amp_pause *p, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf out = {0};
-    char since[AMP_TIME_MAX];
-    struct amp_jw w;
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct amp_pause, key, head, member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct amp_pause, key, head, member)
+static const struct amp_column columns[] = {
+    EVER(TIME, "since", "SINCE", since_ms),
+    AMP_COLUMN_WORD(struct amp_pause, "scope", "SCOPE", scope, amp_pause_scope_name),
+    SOME(TEXT, "name", "NAME", name),
+    EVER(TEXT, "operator", "BY", person),
+    EVER(TEXT, "by", NULL, by),
+    SOME(TEXT, "key", NULL, key),
+    EVER(TEXT, "channel", NULL, channel),
+    SOME(TEXT, "reason", "REASON", reason),
+    {0},
+};
 
-    amp_buf_init(&out, LIST_MAX);
-    amp_time_format(p->since_ms, since);
-    if (json) {
-        amp_jw_init(&w, &out);
-        amp_jw_open(&w, '{');
-        amp_jw_member_str(&w, "scope", amp_span_str(amp_pause_scope_name((int)p->scope)));
-        amp_jw_some_str(&w, "name", p->name);
-        amp_jw_member_str(&w, "operator", p->person);
-        amp_jw_member_str(&w, "by", p->by);
-        amp_jw_some_str(&w, "key", p->key);
-        amp_jw_member_str(&w, "channel", p->channel);
-        amp_jw_some_str(&w, "reason", p->reason);
-        amp_jw_member_str(&w, "since", amp_span_str(since));
-        amp_jw_close(&w, '}');
-        return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&out), err);
-    }
-    if (amp_buf_fmt(&out, err, "%s  %-5s  ", since, amp_pause_scope_name((int)p->scope)) < 0 ||
-        amp_text_safe(p->name.n ? p->name : AMP_SPAN("-"), 60, &out, err) < 0 ||
-        amp_buf_str(&out, "  ", err) < 0 || amp_text_safe(p->person, 40, &out, err) < 0 ||
-        amp_buf_str(&out, "  ", err) < 0 || amp_text_safe(p->reason, 200, &out, err) < 0 ||
-        amp_buf_str(&out, "\n", err) < 0)
-        return -1;
-    return amp_out(amp_buf_span(&out), err);
-}
-
-static int pauses_list(const struct amp_pauses *p, struct amp_error *err)
+static int pauses_list(const struct amp_pauses *p, struct amp_listing *l, struct amp_error *err)
 {
     for (uint32_t i = 0; i < p->n_v; i++)
-        if (pause_print(&p->v[i], err) < 0)
+        if (amp_listing_row(l, &p->v[i], err) < 0)
             return -1;
-    if (p->n_v == 0)
-        amp_note("nothing is suspended by people in %s", hitl_state);
     return 0;
 }
 
@@ -227,7 +208,8 @@ static int suspend_act(struct act *a, struct amp_command *c, struct amp_error *e
 
     amp_pauses_init(&now);
     if (list)
-        return amp_pauses_read(a->store, &now, err) < 0 || pauses_list(&now, err) < 0 ? -1 : 0;
+        return amp_pauses_read(a->store, &now, err) < 0 || pauses_list(&now, c->list, err) < 0 ? -1
+                                                                                               : 0;
     if (!realpath(hitl_state, a->dir))
         return amp_fail_errno(err, AMP_IOERR, "%s", hitl_state);
     if (person_find(a, err) < 0 || names_act(a, c->argc, c->argv, one_suspend, err) < 0 ||
@@ -249,10 +231,12 @@ static int suspend_check(struct amp_command *c, struct amp_error *err)
         amp_die_usage("give tasks and agents, or --all, or --list");
     if (is_task && is_agent)
         amp_die_usage("--task and --agent exclude each other");
-    if (list)
-        c->opens = AMP_OPENS_LOOK;
-    else
+    if (!list) {
         c->act = SUSPEND_ACT;
+        c->none = NULL;
+        return 0;
+    }
+    c->opens = AMP_OPENS_LOOK;
     return 0;
 }
 
@@ -320,8 +304,9 @@ static int hitl_resume(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb suspend_verbs[] = {
     {"suspend", "[TASK|AGENT…]", "stop agents at once", suspend_opts, hitl_suspend,
-     .check = suspend_check, .opens = AMP_OPENS_FOUND | HITL_OPENS_PEOPLE, .signals = true,
-     .finds_state = true, .values = "task agent", .who = AMP_WHO_PERSON},
+     .check = suspend_check, .opens = AMP_OPENS_FOUND | HITL_OPENS_PEOPLE, .lists = columns,
+     .none = "nothing is suspended by people", .signals = true, .finds_state = true,
+     .values = "task agent", .who = AMP_WHO_PERSON},
     {"resume", "[TASK|AGENT…]", "let suspended work go on", resume_opts, hitl_resume,
      .check = resume_check, .opens = AMP_OPENS_FOUND | HITL_OPENS_PEOPLE, .act = SUSPEND_ACT,
      .signals = true, .finds_state = true, .values = "task agent", .who = AMP_WHO_PERSON},

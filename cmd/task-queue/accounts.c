@@ -10,11 +10,11 @@
 #include "desk.h"
 #include "shared/work/tool.h"
 
-static bool lift, json;
+static bool lift;
 
 static const struct amp_opt queue_accounts_opts[] = {
     {0, "lift", AMP_OPT_FLAG, &lift, NULL, "end the limits of the named accounts"},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per account"},
+    AMP_OPT_JSON("print one JSON object per account"),
     AMP_OPT_END,
 };
 
@@ -41,18 +41,6 @@ static int accounts_lift(struct queue_desk *d, char **names, struct amp_error *e
     return amp_store_sync(d->store, err);
 }
 
-static int accounts_list(struct queue_desk *d, struct amp_error *err)
-{
-    struct amp_listing list;
-
-    amp_listing_init(&list, columns, json);
-    int rc = amp_accounts_each(d->store, list.now_ms, amp_listing_row, &list, err);
-    rc = amp_listing_end(&list, rc, err);
-    if (rc == 0 && !json && list.rows == 0)
-        amp_note("no account in %s has a usage limit", amp_tool_state);
-    return rc;
-}
-
 static int accounts_check(struct amp_command *c, struct amp_error *err)
 {
     (void)err;
@@ -61,6 +49,7 @@ static int accounts_check(struct amp_command *c, struct amp_error *err)
     if (lift) {
         c->opens = AMP_OPENS_MADE;
         c->act = "lift usage limits";
+        c->none = NULL;
     }
     return 0;
 }
@@ -70,7 +59,7 @@ static int queue_accounts(struct amp_command *c, struct amp_error *err)
     struct queue_desk d;
     int rc = queue_desk_open(&d, c->store, err) < 0 ? -1
              : lift                                 ? accounts_lift(&d, c->argv, err)
-                                                    : accounts_list(&d, err);
+                    : amp_accounts_each(c->store, amp_now_ms(), amp_listing_row, c->list, err);
 
     queue_desk_close(&d);
     return rc;
@@ -79,6 +68,7 @@ static int queue_accounts(struct amp_command *c, struct amp_error *err)
 const struct amp_verb queue_accounts_verbs[] = {
     {"accounts", "[ACCOUNT…]", "list the usage limits of accounts, or end them",
      queue_accounts_opts, queue_accounts, .check = accounts_check, .opens = AMP_OPENS_READ,
-     .finds_state = true, .who = AMP_WHO_WITH("--lift")},
+     .lists = columns, .none = "no account has a usage limit", .finds_state = true,
+     .who = AMP_WHO_WITH("--lift")},
     {0},
 };

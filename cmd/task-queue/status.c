@@ -25,10 +25,8 @@
 
 #define DOCUMENT_MAX ((size_t)64 << 20)
 
-static bool json;
-
 static const struct amp_opt queue_status_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
+    AMP_OPT_JSON("print one JSON object"),
     AMP_OPT_END,
 };
 
@@ -62,11 +60,11 @@ struct section {
 /* Empty sections are not printed; an empty line is between two. */
 static int section_print(struct status *t, const struct section *s)
 {
-    amp_listing_init(&t->list, s->columns, json);
-    if (json)
+    amp_listing_init(&t->list, s->columns);
+    if (amp_listing_json)
         amp_listing_open(&t->list, &t->w, s->name);
     int rc = s->print(t);
-    if (rc == 0 && !json && t->list.rows && t->any)
+    if (rc == 0 && !amp_listing_json && t->list.rows && t->any)
         rc = amp_out(AMP_SPAN("\n"), t->err);
     t->any |= t->list.rows > 0;
     return amp_listing_end(&t->list, rc, t->err);
@@ -480,7 +478,7 @@ static int sections_print(struct status *t)
 
 static int status_print(struct status *t)
 {
-    if (!json) {
+    if (!amp_listing_json) {
         int rc = sections_print(t);
         if (rc == 0 && !t->any)
             amp_note("no jobs, workers, agents or questions in %s", amp_tool_state);

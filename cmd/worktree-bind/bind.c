@@ -33,7 +33,10 @@ static int print_row(const struct amp_binding *b, struct amp_error *err)
 
 int binding_show(const struct amp_binding *b, struct amp_error *err)
 {
-    return opt.json ? print_binding(b, err) : print_row(b, err);
+    AMP_BUF struct amp_buf out = {.max = 64 << 10};
+    if (!amp_listing_json)
+        return print_row(b, err);
+    return binding_record(b, NULL, NULL, &out, err) < 0 ? -1 : amp_out(amp_buf_span(&out), err);
 }
 
 static int verb_bind(struct amp_command *c, struct amp_error *err)

@@ -2,15 +2,17 @@
 #ifndef WORKTREE_BIND_H
 #define WORKTREE_BIND_H
 
+#include "cli/list.h"
 #include "shared/identity.h"
 #include "shared/state.h"
+#include "work/git/repository/git.h"
 #include "work/git/switch.h"
+#include "work/task/task.h"
 
 struct bind_options {
     const char *repo;  /* any path in the repository; "." */
     const char *state; /* NULL: <common>/amp */
-    bool json;
-    bool print; /* of switch: the question */
+    bool print;        /* of switch: the question */
     /* bind */
     struct amp_prepare prepare;
     bool no_sparse;
@@ -89,15 +91,25 @@ const char *binding_path(const struct amp_binding *b);
 /* Ends switches whose time is over, as amp-ack watch does. */
 int session_expire(struct session *s, struct amp_error *err);
 
-/* Appends a binding as a JSON object. ref: the message that caused it, or NULL; failure: the reason
- * of a refusal, or NULL. */
+/* A binding, and what is known about it. */
+struct binding_row {
+    struct amp_binding b;
+    const char *worktree, *home, *target; /* "": does not apply */
+    const char *ref;                      /* the message that caused it, or NULL */
+    const char *code, *error;             /* of a refusal, or NULL */
+    bool has_git;
+    struct amp_git_worktree tree;
+    char task[AMP_TASK_ID_MAX];
+};
+void binding_row_init(struct binding_row *r, const struct amp_binding *b);
+/* Sets its directories; call it last, because they are texts of r. */
+void binding_row_place(struct binding_row *r);
+extern const struct amp_column binding_columns[];
+extern const struct amp_column binding_line_columns[]; /* of lines for programs */
+/* Appends a binding as a line of JSON. ref: the message that caused it, or NULL; failure: the
+ * reason of a refusal, or NULL. */
 int binding_record(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
                    struct amp_buf *out, struct amp_error *err);
-/* Prints it as one line on stdout. */
-int print_binding(const struct amp_binding *b, struct amp_error *err);
-/* Writes the members of this record into an open object. */
-struct amp_jw;
-void binding_members(struct amp_jw *w, const struct amp_binding *b);
 
 /* switch.c: requests a switch, and approves it if the person's policy allows it. */
 int switch_request(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,

@@ -357,6 +357,7 @@ static int message_acknowledge(const struct work *w, const char *id,
                   by, sizeof by);
     if (*w->b->agent && binding_record(w->b, id, failure, &record, err) < 0)
         return -1;
+    record.len -= record.len > 0; /* its LF */
     a.result = amp_buf_span(&record);
     return amp_sequence_answer(w->s->store, w->v, a.by, &a, err) < 0 ||
                    (a.stage != AMP_STAGE_REJECTED &&

@@ -7,7 +7,6 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 #include <amp/base/num.h>
-#include <amp/json/writer.h>
 
 #include "bind.h"
 #include "cli/config.h"
@@ -15,62 +14,37 @@
 #include "work/confine/confine.h"
 #include "work/git/gc.h"
 
+struct row {
+    const char *action, *reason, *path, *branch, *agent, *error;
+};
+
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct row, key, head, member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct row, key, head, member)
+static const struct amp_column columns[] = {
+    EVER(CSTR, "action", "action", action),
+    EVER(CSTR, "reason", "reason", reason),
+    EVER(CSTR, "worktree_id", "worktree", path),
+    SOME(CSTR, "branch", "branch", branch),
+    SOME(CSTR, "agent_id", NULL, agent),
+    SOME(CSTR, "error", NULL, error),
+    {0},
+};
+
 static int report_print(void *ctx, const struct amp_gc_report *r, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out = {0};
-    const char *action = r->action == AMP_GC_FAILED ? "failed"
-                         : r->action == AMP_GC_KEEP ? "keep"
-                         : opt.apply                ? "removed"
-                                                    : "remove";
-    struct amp_jw w;
-    (void)ctx;
-    amp_buf_init(&out, 64 << 10);
-    if (opt.json) {
-        amp_jw_init(&w, &out);
-        amp_jw_open(&w, '{');
-        amp_jw_some_str(&w, "action", amp_span_str(action));
-        amp_jw_some_str(&w, "reason", amp_span_str(r->reason));
-        amp_jw_some_str(&w, "worktree_id", amp_span_str(r->worktree->path));
-        amp_jw_some_str(&w, "branch", amp_span_str(r->worktree->branch));
-        amp_jw_some_str(&w, "agent_id", amp_span_str(r->worktree->agent));
-        amp_jw_some_str(&w, "error", amp_span_str(r->what));
-        amp_jw_close(&w, '}');
-        if (amp_jw_end_line(&w, err) < 0)
-            return -1;
-    } else if (amp_buf_fmt(&out, err, "%s\t%s\t", action, r->reason) < 0 ||
-               amp_text_safe(amp_span_str(r->worktree->path), 0, &out, err) < 0 ||
-               amp_buf_str(&out, "\t", err) < 0 ||
-               amp_text_safe(amp_span_str(r->worktree->branch), 0, &out, err) < 0 ||
-               amp_buf_str(&out, "\n", err) < 0) {
-        return -1;
-    }
+    const struct row row = {.action = r->action == AMP_GC_FAILED ? "failed"
+                                      : r->action == AMP_GC_KEEP ? "keep"
+                                      : opt.apply                ? "removed"
+                                                                 : "remove",
+                            .reason = r->reason,
+                            .path = r->worktree->path,
+                            .branch = r->worktree->branch,
+                            .agent = r->worktree->agent,
+                            .error = r->what};
+    int rc = amp_listing_row(ctx, &row, err);
     if (r->what[0])
         amp_warn("%s", r->what);
-    return amp_out(amp_buf_span(&out), err);
-}
-
-static void path_print(void *ctx, const char *path)
-{
-    AMP_BUF struct amp_buf out = {0};
-    struct amp_error *err = ctx;
-    int rc;
-    amp_buf_init(&out, 64 << 10);
-    if (opt.json) {
-        struct amp_jw w;
-        amp_jw_init(&w, &out);
-        amp_jw_open(&w, '{');
-        amp_jw_member_text(&w, "action", "removed");
-        amp_jw_member_text(&w, "reason", "half_made");
-        amp_jw_member_text(&w, "worktree_id", path);
-        amp_jw_close(&w, '}');
-        rc = amp_jw_end_line(&w, err);
-    } else {
-        rc = amp_buf_str(&out, "removed\thalf_made\t", err) < 0 ||
-             amp_text_safe(amp_span_str(path), 0, &out, err) < 0 ||
-             amp_buf_str(&out, "\n", err) < 0;
-    }
-    if (rc == 0)
-        amp_out(amp_buf_span(&out), err);
+    return rc;
 }
 
 static int gc_check(struct amp_command *c, struct amp_error *err)
@@ -87,8 +61,9 @@ static int verb_gc(struct amp_command *c, struct amp_error *err)
     uint32_t failed = 0;
     const struct amp_gc_spec spec = {
         .repo = opt.repo, .into = opt.into, .apply = opt.apply, .now_ms = amp_now_ms()};
+    c->list->tabs = true;
     if (amp_store_sync(s->store, err) < 0 ||
-        amp_worktree_gc(s->store, s->git, &spec, report_print, NULL, &failed, err) < 0)
+        amp_worktree_gc(s->store, s->git, &spec, report_print, c->list, &failed, err) < 0)
         return -1;
     int left = opt.apply ? amp_confine_scratch_sweep(scratch_parent()) : 0;
     if (left)
@@ -99,8 +74,17 @@ static int verb_gc(struct amp_command *c, struct amp_error *err)
 
 struct repair {
     struct session *s;
+    struct amp_listing *list;
+    struct amp_error *err;
     uint32_t failed;
 };
+
+static void path_print(void *ctx, const char *path)
+{
+    const struct repair *r = ctx;
+    const struct row row = {.action = "removed", .reason = "half_made", .path = path};
+    amp_listing_row(r->list, &row, r->err);
+}
 
 /* Makes the worktree of a bound agent again, if its files are gone. */
 static int binding_repair(void *ctx, const struct amp_binding *b, struct amp_error *err)
@@ -159,8 +143,9 @@ static int attempts_repair(struct session *s, struct repair *r, struct amp_error
 static int verb_repair(struct amp_command *c, struct amp_error *err)
 {
     struct session *s = c->own;
-    struct repair r = {.s = s};
-    if (amp_git_worktree_repair(s->git, opt.repo, path_print, err, err) < 0 ||
+    struct repair r = {.s = s, .list = c->list, .err = err};
+    c->list->tabs = true;
+    if (amp_git_worktree_repair(s->git, opt.repo, path_print, &r, err) < 0 ||
         amp_binding_each(s->store, binding_repair, &r, err) < 0 ||
         attempts_repair(s, &r, err) < 0 || amp_store_sync(s->store, err) < 0)
         return -1;
@@ -181,10 +166,10 @@ static const struct amp_opt gc_opts[] = {
 
 const struct amp_verb life_verbs[] = {
     {"gc", "", "report or remove worktrees that are not needed any more", gc_opts, verb_gc,
-     .check = gc_check, .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .group = "Worktrees",
-     .who = AMP_WHO_WITH("--apply")},
+     .check = gc_check, .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .lists = columns,
+     .group = "Worktrees", .who = AMP_WHO_WITH("--apply")},
     {"repair", "", "remove half-made worktrees, and make missing ones again", repair_opts,
-     verb_repair, .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .act = "repair worktrees",
-     .who = AMP_WHO_PERSON},
+     verb_repair, .opens = AMP_OPENS_MADE | BIND_OPENS_EXPIRED, .lists = columns,
+     .act = "repair worktrees", .who = AMP_WHO_PERSON},
     {0},
 };

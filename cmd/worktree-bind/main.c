@@ -25,7 +25,7 @@ static const struct amp_opt tool_opts[] = {
     {'s', "state", AMP_OPT_DIR, &opt.state, "DIR",
      .doc = "the state directory instead of amp in the common git directory", .env = "AMP_STATE"},
     AMP_OPT_LOCK_TIMEOUT(opt.lock_timeout_ms),
-    {0, "json", AMP_OPT_FLAG, &opt.json, NULL, .doc = "print one JSON object per line"},
+    AMP_OPT_JSON("print one JSON object per line"),
     AMP_OPT_END,
 };
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/json/writer.h>
 
 #include "bind.h"
 #include "work/git/person.h"
@@ -26,32 +25,32 @@ static int holder_check(const char *act, struct amp_error *err)
     return amp_person_or_self(environ, spec.holder, act, err);
 }
 
+struct row {
+    struct amp_reservation r;
+    int64_t since_ms;
+};
+
+static struct amp_span task_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct row *r = row;
+    (void)mem;
+    return r->r.task.n ? r->r.task : AMP_SPAN("-");
+}
+
+static const struct amp_column columns[] = {
+    AMP_COLUMN_EVER(TEXT, struct row, "holder", "holder", r.holder),
+    AMP_COLUMN(TEXT, struct row, "task_id", NULL, r.task),
+    AMP_COLUMN_MADE(NULL, "task", task_text),
+    AMP_COLUMN_EVER(TEXT, struct row, "pattern", "pattern", r.pattern),
+    AMP_COLUMN_EVER(TIME, struct row, "since", NULL, since_ms),
+    {0},
+};
+
 static int reservation_print(void *ctx, const struct amp_reservation *r, int64_t since_ms,
                              struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out = {0};
-    char since[AMP_TIME_MAX];
-    struct amp_jw w;
-    (void)ctx;
-    amp_buf_init(&out, 64 << 10);
-    amp_time_format(since_ms, since);
-    if (opt.json) {
-        amp_jw_init(&w, &out);
-        amp_jw_open(&w, '{');
-        amp_jw_some_str(&w, "holder", r->holder);
-        amp_jw_some_str(&w, "task_id", r->task);
-        amp_jw_some_str(&w, "pattern", r->pattern);
-        amp_jw_some_str(&w, "since", amp_span_str(since));
-        amp_jw_close(&w, '}');
-        if (amp_jw_end_line(&w, err) < 0)
-            return -1;
-    } else if (amp_text_safe(r->holder, 0, &out, err) < 0 || amp_buf_str(&out, "\t", err) < 0 ||
-               amp_text_safe(r->task.n ? r->task : AMP_SPAN("-"), 0, &out, err) < 0 ||
-               amp_buf_str(&out, "\t", err) < 0 || amp_text_safe(r->pattern, 0, &out, err) < 0 ||
-               amp_buf_str(&out, "\n", err) < 0) {
-        return -1;
-    }
-    return amp_out(amp_buf_span(&out), err);
+    const struct row row = {*r, since_ms};
+    return amp_listing_row(ctx, &row, err);
 }
 
 /* Syncs the records, then writes the file that the hooks read. */
@@ -97,9 +96,10 @@ static int verb_release(struct amp_command *c, struct amp_error *err)
 
 static int verb_reservations(struct amp_command *c, struct amp_error *err)
 {
+    c->list->tabs = true;
     return session_publish(c->own, err) < 0
                ? -1
-               : amp_reserve_each(c->store, reservation_print, NULL, err);
+               : amp_reserve_each(c->store, reservation_print, c->list, err);
 }
 
 #define HOLDER                                                                                     \
@@ -124,7 +124,7 @@ const struct amp_verb reserve_verbs[] = {
      .opens = AMP_OPENS_MADE, .group = "Reservations", .who = AMP_WHO_SELF},
     {"release", "[GLOB...]", "release reserved paths", release_opts, verb_release,
      .check = release_check, .opens = AMP_OPENS_MADE, .who = AMP_WHO_SELF},
-    {"reservations", "", "print the reservations", NULL, verb_reservations,
-     .opens = AMP_OPENS_MADE},
+    {"reservations", "", "print the reservations", NULL, verb_reservations, .opens = AMP_OPENS_MADE,
+     .lists = columns},
     {0},
 };

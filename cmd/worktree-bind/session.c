@@ -1,16 +1,16 @@
 /* The session of a verb, and the JSON form of a binding. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/json/writer.h>
 
 #include "base/codes.h"
 #include "base/file/repository.h"
 #include "bind.h"
 #include "work/git/bindings.h"
-#include "json/record.h"
 #include "json/text.h"
 
 /* The default state directory, which the hooks use, too. */
@@ -109,52 +109,129 @@ void bind_close(struct amp_command *c)
     amp_state_close(c);
 }
 
-static void text_put(struct amp_jw *w, const char *key, const char *value)
+/* ---- bindings ---- */
+
+void binding_row_init(struct binding_row *r, const struct amp_binding *b)
 {
-    amp_jw_some_str(w, key, amp_span_str(value));
+    memset(r, 0, sizeof *r);
+    r->b = *b;
+    r->tree.changes = r->tree.ahead = r->tree.behind = -1;
 }
 
-void binding_members(struct amp_jw *w, const struct amp_binding *b)
+void binding_row_place(struct binding_row *r)
 {
-    text_put(w, "agent_id", b->agent);
-    text_put(w, "state", amp_binding_fsm.states[b->state].name);
-    text_put(w, "repo_id", b->repo);
-    text_put(w, "worktree_id",
-             b->state == AMP_BINDING_BOUND_NON_HOME && b->other[0] ? b->other : b->worktree);
-    if (b->state == AMP_BINDING_SWITCH_PENDING)
-        text_put(w, "target_worktree_id", b->other);
-    text_put(w, "invocation_id", b->invocation);
-    if (b->state == AMP_BINDING_BOUND_NON_HOME)
-        text_put(w, "home_worktree_id", b->worktree);
-    text_put(w, "approved_by", b->by);
-    text_put(w, "branch", b->branch);
-    text_put(w, "reason", amp_bind_reason_name(b->reason));
-    text_put(w, "why", b->why);
-    amp_rec_time(w, "since", b->since_ms);
-    amp_rec_time(w, "until", b->due_ms);
+    const struct amp_binding *b = &r->b;
+    const bool away = b->state == AMP_BINDING_BOUND_NON_HOME;
+    r->worktree = away && *b->other ? b->other : b->worktree;
+    r->home = away ? b->worktree : "";
+    r->target = b->state == AMP_BINDING_SWITCH_PENDING ? b->other : "";
 }
+
+static struct amp_span place_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct amp_binding *b = row;
+    if (b->state != AMP_BINDING_BIND_FAILED)
+        return amp_span_str(binding_path(b));
+    snprintf(mem, AMP_CELL_MAX, "%s: %s", amp_bind_reason_name(b->reason), b->why);
+    return amp_span_str(mem);
+}
+
+static const char *count_text(int64_t n, const char *before, char out[32])
+{
+    if (n < 0)
+        return "?";
+    snprintf(out, 32, "%s%lld", before, (long long)n);
+    return out;
+}
+
+static struct amp_span changes_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct binding_row *r = row;
+    const int64_t n = r->tree.changes;
+    char count[32];
+    if (!r->has_git || n == 0)
+        return amp_span_str(r->has_git ? "clean" : "-");
+    snprintf(mem, AMP_CELL_MAX, "%s file%s", count_text(n, "", count), n == 1 ? "" : "s");
+    return amp_span_str(mem);
+}
+
+static struct amp_span commits_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct binding_row *r = row;
+    char ahead[32], behind[32];
+    if (!r->has_git)
+        return AMP_SPAN("-");
+    snprintf(mem, AMP_CELL_MAX, "%s %s", count_text(r->tree.ahead, "+", ahead),
+             count_text(r->tree.behind, "-", behind));
+    return amp_span_str(mem);
+}
+
+static struct amp_span task_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct binding_row *r = row;
+    snprintf(mem, AMP_CELL_MAX, "%.60s", *r->task ? r->task : "-");
+    return amp_span_str(mem);
+}
+
+static void dirty_put(const void *row, const char *key, struct amp_jw *w)
+{
+    const struct binding_row *r = row;
+    if (r->tree.changes >= 0)
+        amp_jw_member_bool(w, key, r->tree.changes > 0);
+}
+
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct binding_row, key, head, member)
+#define STATE                         AMP_COLUMN_STATE(struct binding_row, "state", "state", b.state, &amp_binding_fsm)
+const struct amp_column binding_columns[] = {
+    SOME(CHARS, "agent_id", "agent", b.agent),
+    STATE,
+    SOME(CHARS, "repo_id", NULL, b.repo),
+    SOME(CSTR, "worktree_id", NULL, worktree),
+    SOME(CSTR, "target_worktree_id", NULL, target),
+    SOME(CHARS, "invocation_id", NULL, b.invocation),
+    SOME(CSTR, "home_worktree_id", NULL, home),
+    SOME(CHARS, "approved_by", NULL, b.by),
+    SOME(CHARS, "branch", "branch", b.branch),
+    AMP_COLUMN(WORD, struct binding_row, "reason", NULL, b.reason, .word = amp_bind_reason_name),
+    SOME(CHARS, "why", NULL, b.why),
+    AMP_COLUMN_MADE(NULL, "changes", changes_text),
+    AMP_COLUMN_MADE(NULL, "commits", commits_text),
+    SOME(AGE, "since", "age", b.since_ms),
+    SOME(TIME, "until", NULL, b.due_ms),
+    SOME(CSTR, "ref_message_id", NULL, ref),
+    SOME(CSTR, "error_code", NULL, code),
+    SOME(CSTR, "error", NULL, error),
+    AMP_COLUMN_PUT("dirty", dirty_put),
+    SOME(COUNT, "changes", NULL, tree.changes),
+    SOME(COUNT, "ahead", NULL, tree.ahead),
+    SOME(COUNT, "behind", NULL, tree.behind),
+    SOME(CHARS, "head", NULL, tree.head),
+    SOME(TIME, "head_at", NULL, tree.head_ms),
+    SOME(CHARS, "task_id", NULL, task),
+    AMP_COLUMN_MADE(NULL, "task", task_text),
+    AMP_COLUMN_MADE(NULL, "worktree", place_text),
+    {0},
+};
+const struct amp_column binding_line_columns[] = {
+    SOME(CHARS, NULL, "agent", b.agent),
+    STATE,
+    AMP_COLUMN_MADE(NULL, "worktree", place_text),
+    SOME(CHARS, NULL, "branch", b.branch),
+    AMP_COLUMN_MADE(NULL, "changes", changes_text),
+    AMP_COLUMN_MADE(NULL, "commits", commits_text),
+    SOME(AGE, NULL, "age", b.since_ms),
+    AMP_COLUMN_MADE(NULL, "task", task_text),
+    {0},
+};
 
 int binding_record(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
                    struct amp_buf *out, struct amp_error *err)
 {
-    struct amp_jw w;
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    binding_members(&w, b);
-    text_put(&w, "ref_message_id", ref);
-    if (failure) {
-        text_put(&w, "error_code", failure->code);
-        text_put(&w, "error", failure->what);
-    }
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
-}
-
-int print_binding(const struct amp_binding *b, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf out = {0};
-    amp_buf_init(&out, 64 << 10);
-    return binding_record(b, NULL, NULL, &out, err) < 0 || amp_buf_add(&out, "\n", 1, err) < 0
-               ? -1
-               : amp_out(amp_buf_span(&out), err);
+    struct binding_row row;
+    binding_row_init(&row, b);
+    binding_row_place(&row);
+    row.ref = ref;
+    row.code = failure ? failure->code : NULL;
+    row.error = failure ? failure->what : NULL;
+    return amp_view_line(binding_columns, &row, out, err);
 }

@@ -63,6 +63,9 @@ enum amp_opens {
     AMP_OPENS_OWN = 8, /* flags from here on: what else the tool's `open` opens */
 };
 
+struct amp_column;
+struct amp_listing;
+
 /* A run of a verb. */
 struct amp_command {
     const struct amp_verb *verb;
@@ -70,11 +73,14 @@ struct amp_command {
     char **argv;    /* the operands */
     unsigned opens; /* the verb's `opens` and `act`; its `check` may change them */
     const char *act;
-    const char *actor;       /* for the log; NULL: the tool's name */
-    const char *state;       /* --state, NULL: none */
-    int64_t lock_timeout_ms; /* --lock-timeout */
-    struct amp_store *store; /* NULL: not opened */
-    void *own;               /* for the tool's `open` */
+    const char *actor;              /* for the log; NULL: the tool's name */
+    const char *state;              /* --state, NULL: none */
+    int64_t lock_timeout_ms;        /* --lock-timeout */
+    struct amp_store *store;        /* NULL: not opened */
+    const struct amp_column *lists; /* the verb's, and `none`; its `check` may change them */
+    const char *none;
+    struct amp_listing *list; /* of `lists` */
+    void *own;                /* for the tool's `open` */
 };
 /* Returns an exit status, or -1 with err, which amp_cli_main prints: its status is the verb's. */
 typedef int (*amp_verb_fn)(struct amp_command *c, struct amp_error *err);
@@ -95,7 +101,11 @@ struct amp_verb {
     const char *usage;
     unsigned opens;  /* enum amp_opens, and flags of the tool */
     const char *act; /* what callers that `who` excludes may not do: "cancel a task" */
-    bool signals;    /* INT and TERM set amp_stop */
+    /* The view of what it prints: c->list is opened before it runs, and ended after it
+     * (cli/list.h); `none` is noted if people get no row. */
+    const struct amp_column *lists;
+    const char *none;
+    bool signals; /* INT and TERM set amp_stop */
     /* For people: without --state and AMP_STATE the option "state" gets the state directory of the
      * repository around the current directory, if it has one (amp_cli_repository). */
     bool finds_state;
@@ -167,6 +177,7 @@ struct amp_tool {
  *     verbless  WHO                     (of the verbless form)
  *     verb    NAME  ARGS  DOC  VALUES  GROUP  WHO
  *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV  DEFAULT  VALUES
+ *     member  KEY  FORM  EVER              (of the verb's `lists`, for scripts/schemas.sh)
  * KIND is flag string path dir int duration size real choice list rest, with "?" appended where
  * the argument is optional; CHOICES are separated by commas; durations have the unit ms; absent
  * fields are "-", as is the default of a list or of an option that was given. VALUES are kinds:

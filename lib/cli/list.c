@@ -32,7 +32,7 @@ static struct amp_span cell_text(const struct amp_listing *l, const struct amp_c
     case AMP_FORM_FLAG:
         return amp_span_str(*flag ? "yes" : "");
     case AMP_FORM_INT:
-    case AMP_FORM_U32:
+    case AMP_FORM_COUNT:
     case AMP_FORM_COST:
     case AMP_FORM_AGE:
     case AMP_FORM_LEFT:
@@ -42,7 +42,7 @@ static struct amp_span cell_text(const struct amp_listing *l, const struct amp_c
         return amp_view_text(c, row, mem);
     }
     int64_t number = amp_view_number(c, row);
-    if (!c->ever && number == 0)
+    if (c->form == AMP_FORM_COUNT ? number < 0 : !c->ever && number == 0)
         return AMP_SPAN("");
     switch (c->form) {
     case AMP_FORM_COST:
@@ -60,28 +60,47 @@ static struct amp_span cell_text(const struct amp_listing *l, const struct amp_c
     }
 }
 
+static int cells_print(const struct amp_span *cells, int n, struct amp_buf *line,
+                       struct amp_error *err)
+{
+    amp_buf_reset(line);
+    for (int i = 0; i < n; i++)
+        if ((i > 0 && amp_buf_str(line, "\t", err) < 0) ||
+            amp_text_safe(cells[i], 0, line, err) < 0)
+            return -1;
+    return amp_buf_str(line, "\n", err) < 0 ? -1 : amp_out(amp_buf_span(line), err);
+}
+
 static int table_row(struct amp_listing *l, const void *row, struct amp_error *err)
 {
     struct amp_span cells[AMP_TABLE_COLUMNS];
     char mem[AMP_TABLE_COLUMNS][AMP_CELL_MAX];
-    int n = 0;
+    int tints[AMP_TABLE_COLUMNS] = {0}, n = 0;
 
     for (const struct amp_column *c = l->column; c->key || c->head; c++)
         if (c->head) {
             cells[n] = cell_text(l, c, row, mem[n]);
-            n++;
+            tints[n++] = c->tint ? c->tint(row) : AMP_TINT_NONE;
         }
-    return amp_table_row(&l->table, cells, n, err);
+    if (l->tabs)
+        return cells_print(cells, n, &l->line, err);
+    if (amp_table_row(&l->table, cells, n, err) < 0)
+        return -1;
+    for (int i = 0; i < n; i++)
+        amp_table_tint(&l->table, i, (enum amp_tint)tints[i]);
+    return 0;
 }
 
 /* ---- lists ---- */
 
-void amp_listing_init(struct amp_listing *l, const struct amp_column *column, bool json)
+bool amp_listing_json;
+
+void amp_listing_init(struct amp_listing *l, const struct amp_column *column)
 {
     const char *head[AMP_TABLE_COLUMNS];
     int heads = 0;
 
-    *l = (struct amp_listing){.column = column, .json = json, .now_ms = amp_now_ms()};
+    *l = (struct amp_listing){.column = column, .now_ms = amp_now_ms()};
     amp_buf_init(&l->line, LINE_MAX_BYTES);
     for (const struct amp_column *c = column; c->key || c->head; c++)
         if (c->head)
@@ -102,29 +121,39 @@ void amp_listing_open(struct amp_listing *l, struct amp_jw *w, const char *name)
 int amp_listing_row(void *listing, const void *row, struct amp_error *err)
 {
     struct amp_listing *l = listing;
-    struct amp_jw own, *w = l->w ? l->w : &own;
 
     l->rows++;
-    if (!l->json)
+    if (!amp_listing_json)
         return table_row(l, row, err);
     if (!l->w) {
         amp_buf_reset(&l->line);
-        amp_jw_init(w, &l->line);
+        return amp_view_line(l->column, row, &l->line, err) < 0
+                   ? -1
+                   : amp_out(amp_buf_span(&l->line), err);
     }
-    amp_jw_open(w, '{');
-    amp_view_members(l->column, row, w);
-    amp_jw_close(w, '}');
-    if (l->w)
+    amp_jw_open(l->w, '{');
+    amp_view_members(l->column, row, l->w);
+    amp_jw_close(l->w, '}');
+    return 0;
+}
+
+int amp_listing_flush(struct amp_listing *l, struct amp_error *err)
+{
+    if (amp_listing_json || !l->rows || l->tabs)
         return 0;
-    return amp_jw_end_line(w, err) < 0 ? -1 : amp_out(amp_buf_span(&l->line), err);
+    int rc = amp_table_print(&l->table, err);
+    amp_buf_reset(&l->table.cells);
+    amp_buf_reset(&l->table.tints);
+    l->table.rows = 0;
+    return rc;
 }
 
 int amp_listing_end(struct amp_listing *l, int rc, struct amp_error *err)
 {
-    if (rc == 0 && l->w)
+    if (rc >= 0 && l->w)
         amp_jw_close(l->w, ']');
-    if (rc == 0 && !l->json && l->rows)
-        rc = amp_table_print(&l->table, err);
+    if (rc >= 0 && amp_listing_flush(l, err) < 0)
+        rc = -1;
     amp_table_release(&l->table);
     amp_buf_release(&l->line);
     return rc;

@@ -8,28 +8,28 @@
 
 #define AUDIT_LINE_MAX (1 << 20)
 
-/* X(NAME, member): the texts of an entry, in the order of its JSON object. */
+/* X(NAME, member, head): the texts of an entry; heads are those of the table, NULL: none. */
 #define AUDIT_MEMBERS(X)                                                                           \
-    X(AT, "at")                                                                                    \
-    X(WHAT, "what")                                                                                \
-    X(QUESTION, "question")                                                                        \
-    X(PROTOCOL, "protocol")                                                                        \
-    X(TASK, "task")                                                                                \
-    X(TYPE, "type")                                                                                \
-    X(REASON, "reason")                                                                            \
-    X(RISK, "risk")                                                                                \
-    X(PERSON, "operator")                                                                          \
-    X(BY, "by")                                                                                    \
-    X(KEY, "key")                                                                                  \
-    X(CHANNEL, "channel")                                                                          \
-    X(SHOWN, "shown")                                                                              \
-    X(DECISION, "decision")                                                                        \
-    X(WHY, "why")                                                                                  \
-    X(CHANGED, "changed")                                                                          \
-    X(CODE, "code")                                                                                \
-    X(SIGNATURE, "signature")
+    X(AT, "at", "TIME")                                                                            \
+    X(WHAT, "what", "WHAT")                                                                        \
+    X(PERSON, "operator", "WHO")                                                                   \
+    X(BY, "by", "KNOWN BY")                                                                        \
+    X(CHANNEL, "channel", "THROUGH")                                                               \
+    X(TASK, "task", "TASK")                                                                        \
+    X(DECISION, "decision", "DECISION")                                                            \
+    X(WHY, "why", "WHY")                                                                           \
+    X(QUESTION, "question", NULL)                                                                  \
+    X(PROTOCOL, "protocol", NULL)                                                                  \
+    X(TYPE, "type", NULL)                                                                          \
+    X(REASON, "reason", NULL)                                                                      \
+    X(RISK, "risk", NULL)                                                                          \
+    X(KEY, "key", NULL)                                                                            \
+    X(SHOWN, "shown", NULL)                                                                        \
+    X(CHANGED, "changed", NULL)                                                                    \
+    X(CODE, "code", NULL)                                                                          \
+    X(SIGNATURE, "signature", NULL)
 enum {
-#define X(name, member) AUDIT_##name,
+#define X(name, member, head) AUDIT_##name,
     AUDIT_MEMBERS(X) AUDIT_COUNT
 #undef X
 };

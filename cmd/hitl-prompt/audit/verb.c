@@ -11,14 +11,12 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 #include <amp/json/lines.h>
-#include <amp/json/writer.h>
 
 #include "../hitl.h"
 #include "audit.h"
 #include "base/codes.h"
 #include "base/grow.h"
-#include "base/words.h"
-#include "cli/table.h"
+#include "cli/list.h"
 #include "message/delivery/sender/head.h"
 #include "message/delivery/sender/identity.h"
 #include "message/identity/state.h"
@@ -33,7 +31,7 @@
 
 static const char *since;
 static struct amp_list tasks, people, channels, decisions, whats;
-static bool json, verify;
+static bool verify;
 
 static const struct amp_opt audit_opts[] = {
     {0, "since", AMP_OPT_STRING, &since, "TIME",
@@ -47,11 +45,21 @@ static const struct amp_opt audit_opts[] = {
      .doc = "only entries of this kind: asked, decided, vote, rejected, suspended, landed …"},
     {0, "verify", AMP_OPT_FLAG, &verify, NULL,
      .doc = "verify the signatures of entries and the chain of the log"},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
+    AMP_OPT_JSON("print one JSON object per line"),
     AMP_OPT_END,
 };
 
-AMP_WORDS(audit_members, AUDIT_MEMBERS);
+struct row {
+    struct amp_span of[AUDIT_COUNT];
+    int64_t frame;
+};
+static const struct amp_column columns[] = {
+#define X(name, member, head) AMP_COLUMN(TEXT, struct row, member, head, of[AUDIT_##name]),
+    AUDIT_MEMBERS(X)
+#undef X
+        AMP_COLUMN(INT, struct row, "frame", NULL, frame),
+    {0},
+};
 
 struct audit {
     struct amp_store *store;
@@ -60,6 +68,7 @@ struct audit {
     struct amp_audit_reader entries;
     struct audit_tasks tasks;
     struct audit_list list;
+    struct amp_listing *out;
     struct audit_verdict verdict;
     int64_t since_ms;
 };
@@ -313,67 +322,31 @@ static int entries_collect(struct audit *a, struct amp_error *err)
 
 /* ---- printing ---- */
 
-static int entry_json(const struct audit_list *l, const struct audit_entry *e, struct amp_buf *out,
-                      struct amp_error *err)
+static int list_print(const struct audit_list *l, struct amp_listing *list, struct amp_error *err)
 {
-    struct amp_jw w;
-
-    amp_buf_reset(out);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    for (int i = 0; i < AUDIT_COUNT; i++)
-        amp_jw_some_str(&w, audit_members[i], audit_member(l, e, i));
-    if (e->frame)
-        amp_jw_member_uint(&w, "frame", e->frame);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(out), err);
-}
-
-static int list_print(const struct audit_list *l, struct amp_error *err)
-{
-    static const char *const head[] = {"TIME",    "WHAT", "WHO",      "KNOWN BY",
-                                       "THROUGH", "TASK", "DECISION", "WHY"};
-    static const int columns[] = {AUDIT_AT,      AUDIT_WHAT, AUDIT_PERSON,   AUDIT_BY,
-                                  AUDIT_CHANNEL, AUDIT_TASK, AUDIT_DECISION, AUDIT_WHY};
-    enum { COLUMNS = sizeof columns / sizeof columns[0] };
-    AMP_BUF struct amp_buf line = {0};
-    struct amp_table t;
-    int rc = 0;
-
-    amp_buf_init(&line, 4 * RECORD_MAX);
-    amp_table_init(&t, head, COLUMNS);
-    for (size_t i = 0; rc == 0 && i < l->n; i++) {
-        struct amp_span cells[COLUMNS];
-        for (int k = 0; k < COLUMNS; k++) {
-            cells[k] = audit_member(l, &l->v[i], columns[k]);
-            if (cells[k].n == 0)
-                cells[k] = AMP_SPAN("-");
-        }
-        rc = json ? entry_json(l, &l->v[i], &line, err) : amp_table_row(&t, cells, COLUMNS, err);
+    for (size_t i = 0; i < l->n; i++) {
+        struct row row = {.frame = (int64_t)l->v[i].frame};
+        for (int k = 0; k < AUDIT_COUNT; k++)
+            row.of[k] = audit_member(l, &l->v[i], k);
+        if (amp_listing_row(list, &row, err) < 0)
+            return -1;
     }
-    if (rc == 0 && !json && t.rows > 0)
-        rc = amp_table_print(&t, err);
-    amp_table_release(&t);
-    return rc;
+    return 0;
 }
 
 /* The last line of --verify --json. */
-static int verdict_print(const struct audit_verdict *v, struct amp_error *err)
+static int verdict_print(const struct audit_verdict *v, struct amp_listing *list,
+                         struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {.max = 4096};
     char at[AMP_TIME_MAX];
-    struct amp_jw w;
+    struct row row = {
+        .of = {[AUDIT_WHAT] = AMP_SPAN("verified"), [AUDIT_CHANGED] = amp_span_str(v->log)}};
 
     amp_time_format(amp_now_ms(), at);
-    amp_jw_init(&w, &line);
-    amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, audit_members[AUDIT_AT], at);
-    amp_jw_member_text(&w, audit_members[AUDIT_WHAT], "verified");
-    amp_jw_member_text(&w, audit_members[AUDIT_CHANGED], v->log);
+    row.of[AUDIT_AT] = amp_span_str(at);
     if (!v->intact)
-        amp_jw_member_text(&w, audit_members[AUDIT_CODE], AMP_CODE(log_tampered));
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&line), err);
+        row.of[AUDIT_CODE] = amp_span_str(AMP_CODE(log_tampered));
+    return amp_listing_row(list, &row, err);
 }
 
 /* ---- the verb ---- */
@@ -404,12 +377,12 @@ static int audit_run(struct audit *a, struct amp_error *err)
         amp_warn("identities are off: signatures are not verified");
     if (entries_collect(a, err) < 0)
         return -1;
-    if (list_print(&a->list, err) < 0)
+    if (list_print(&a->list, a->out, err) < 0)
         return -1;
     if (!verify)
         return 0;
     const struct audit_verdict *v = &a->verdict;
-    if (json && verdict_print(v, err) < 0)
+    if (amp_listing_json && verdict_print(v, a->out, err) < 0)
         return -1;
     amp_note("%s; signatures: %llu valid, %llu not valid, %llu missing", v->log,
              (unsigned long long)v->valid, (unsigned long long)v->invalid,
@@ -423,7 +396,7 @@ static int audit_run(struct audit *a, struct amp_error *err)
 
 static int hitl_audit(struct amp_command *c, struct amp_error *err)
 {
-    struct audit a = {.store = c->store};
+    struct audit a = {.store = c->store, .out = c->list};
 
     amp_audit_reader_init(&a.entries);
     audit_tasks_init(&a.tasks);
@@ -440,6 +413,6 @@ static int hitl_audit(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb audit_verbs[] = {
     {"audit", "", "list, verify and report what people decided", audit_opts, hitl_audit,
-     .opens = AMP_OPENS_LOOK, .signals = true, .finds_state = true},
+     .opens = AMP_OPENS_LOOK, .lists = columns, .signals = true, .finds_state = true},
     {0},
 };

@@ -5,20 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
-#include <amp/json/writer.h>
-
 #include "base/codes.h"
 #include "base/grow.h"
-#include "cli/table.h"
-#include "cli/time.h"
+#include "cli/list.h"
 #include "people/story/story.h"
 #include "shared/work/person.h"
-#include "json/record.h"
 
 #define LINE_MAX_BYTES (1u << 20)
 
-static bool all, open_only, waiting, json, paths, protocol;
+static bool all, open_only, waiting, paths, protocol;
 static const char *state_of, *agent;
 
 static const char *const states[] = {"new",     "incomplete", "dispatched", "in_review", "rework",
@@ -36,7 +31,7 @@ static const struct amp_opt tasks_list_opts[] = {
     {0, "paths", AMP_OPT_FLAG, &paths, NULL,
      "print the worktree and the log of the last attempt under each task"},
     {'p', "protocol", AMP_OPT_FLAG, &protocol, NULL, "print the words of the protocol"},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object per task"},
+    AMP_OPT_JSON("print one JSON object per task"),
     AMP_OPT_END,
 };
 
@@ -47,13 +42,16 @@ struct row {
     struct amp_brief b; /* its texts are in the heap copy `texts` */
     char *texts;
     enum rank rank;
+    struct amp_span title; /* the first line of what it says */
+    const char *state, *part, *risk;
+    char words[AMP_BRIEF_WORDS_MAX], tries[48]; /* words: the state for people */
+    char log[PATH_MAX];                         /* with --json and --paths */
 };
 
 struct listing {
     struct amp_store *store;
     struct row *v;
     size_t n, cap;
-    int64_t now_ms;
 };
 
 static enum rank brief_rank(const struct amp_brief *b)
@@ -118,8 +116,10 @@ static int compare_rows(const void *a, const void *b)
 
 /* ---- for people ---- */
 
-static enum amp_tint state_tint(const struct row *r)
+static int state_tint(const void *row)
 {
+    const struct row *r = row;
+
     if (r->rank == RANK_CRITICAL || r->b.state == AMP_TASK_FAILED)
         return AMP_TINT_OLD;
     if (r->rank == RANK_QUESTION || r->b.paused)
@@ -129,65 +129,72 @@ static enum amp_tint state_tint(const struct row *r)
     return r->rank == RANK_ENDED ? AMP_TINT_DIM : AMP_TINT_HUNK;
 }
 
-/* The title of a task: the first line of what it says. */
-static struct amp_span line_first(struct amp_span text)
+static int verdict_tint(const void *row)
 {
-    const char *end = text.n ? memchr(text.p, '\n', text.n) : NULL;
-    return (struct amp_span){text.p, end ? (size_t)(end - text.p) : text.n};
+    const struct row *r = row;
+
+    return amp_span_is(r->b.verdict, "rejected") ? AMP_TINT_OLD
+           : r->b.verdict.n                      ? AMP_TINT_NEW
+                                                 : AMP_TINT_NONE;
 }
 
-static int row_print(struct listing *l, struct amp_table *t, const struct row *r,
-                     struct amp_error *err)
+static int question_tint(const void *row)
 {
-    const struct amp_brief *b = &r->b;
-    char state[AMP_BRIEF_WORDS_MAX], tries[48] = "", age[AMP_AGE_MAX];
-    bool rejected = amp_span_is(b->verdict, "rejected");
-
-    if (protocol)
-        snprintf(state, sizeof state, "%s%s", amp_brief_state(b), b->paused ? " (paused)" : "");
-    else
-        amp_brief_words(b, l->now_ms, state);
-    if (b->subtasks > 1)
-        snprintf(tries, sizeof tries, "%lld (%u/%u)", (long long)b->attempts, b->approved,
-                 b->subtasks);
-    else if (b->attempts)
-        snprintf(tries, sizeof tries, "%lld", (long long)b->attempts);
-    amp_age_text(l->now_ms - b->created_ms, age);
-    const struct amp_span plain[] = {b->id, amp_span_str(state), amp_span_str(tries),
-                                     amp_span_str(age), line_first(b->description)};
-    const struct amp_span words[] = {b->id,      amp_span_str(state), amp_span_str(tries),
-                                     b->verdict, b->question_why,     amp_span_str(age),
-                                     b->agent,   b->branch,           line_first(b->description)};
-    if (amp_table_row(t, protocol ? words : plain, t->columns, err) < 0)
-        return -1;
-    amp_table_tint(t, 1, state_tint(r));
-    if (!protocol)
-        return 0;
-    amp_table_tint(t, 3, rejected ? AMP_TINT_OLD : b->verdict.n ? AMP_TINT_NEW : AMP_TINT_NONE);
-    amp_table_tint(t, 4, b->questions ? AMP_TINT_WARN : AMP_TINT_NONE);
-    return 0;
+    return ((const struct row *)row)->b.questions ? AMP_TINT_WARN : AMP_TINT_NONE;
 }
 
-static int table_print(struct listing *l, struct amp_error *err)
-{
-    static const char *const plain[] = {"ID", "STATE", "TRY", "AGE", "TASK"};
-    static const char *const words[] = {"ID",  "STATE", "TRY",    "VERDICT", "QUESTION",
-                                        "AGE", "AGENT", "BRANCH", "TASK"};
-    struct amp_table t;
-    int rc = 0, n = protocol ? 9 : 5;
-
-    amp_table_init(&t, protocol ? words : plain, n);
-    t.fit = amp_page_columns(STDOUT_FILENO);
-    t.color = amp_color_of(STDOUT_FILENO);
-    for (int i = 0; i < n; i++)
-        amp_table_tint(&t, i, AMP_TINT_HEAD);
-    for (size_t i = 0; rc == 0 && i < l->n; i++)
-        rc = row_print(l, &t, &l->v[i], err);
-    if (rc == 0)
-        rc = amp_table_print(&t, err);
-    amp_table_release(&t);
-    return rc;
-}
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct row, key, head, b.member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct row, key, head, b.member)
+#define STATE                         AMP_COLUMN(CHARS, struct row, NULL, "STATE", words, .tint = state_tint)
+#define TRY                           AMP_COLUMN(CHARS, struct row, NULL, "TRY", tries)
+#define TITLE                         AMP_COLUMN(TEXT, struct row, NULL, "TASK", title)
+static const struct amp_column columns[] = {
+    EVER(TEXT, "task", "ID", id),
+    STATE,
+    AMP_COLUMN_EVER(CSTR, struct row, "state", NULL, state),
+    TRY,
+    EVER(FLAG, "ended", NULL, ended),
+    EVER(FLAG, "paused", NULL, paused),
+    EVER(TEXT, "description", NULL, description),
+    AMP_COLUMN(CSTR, struct row, "risk", NULL, risk),
+    SOME(TEXT, "repo", NULL, repo),
+    SOME(TEXT, "branch", NULL, branch),
+    SOME(TEXT, "base", NULL, base),
+    EVER(INT, "subtasks", NULL, subtasks),
+    EVER(INT, "approved", NULL, approved),
+    SOME(TEXT, "subtask", NULL, subtask),
+    AMP_COLUMN(CSTR, struct row, "subtask_state", NULL, part),
+    EVER(INT, "attempts", NULL, attempts),
+    EVER(INT, "rejections", NULL, rejections),
+    SOME(TEXT, "completion", NULL, completion),
+    SOME(TEXT, "commit", NULL, commit),
+    SOME(TEXT, "verdict", NULL, verdict),
+    EVER(INT, "questions", NULL, questions),
+    SOME(TEXT, "question", NULL, question),
+    SOME(TEXT, "question_type", NULL, question_type),
+    SOME(TEXT, "question_why", NULL, question_why),
+    SOME(TEXT, "severity", NULL, severity),
+    SOME(TEXT, "agent", NULL, agent),
+    EVER(FLAG, "working", NULL, working),
+    SOME(TEXT, "worktree", NULL, worktree),
+    AMP_COLUMN(CHARS, struct row, "log", NULL, log),
+    SOME(AGE, "created", "AGE", created_ms),
+    SOME(TIME, "updated", NULL, updated_ms),
+    TITLE,
+    {0},
+};
+static const struct amp_column protocol_columns[] = {
+    EVER(TEXT, NULL, "ID", id),
+    STATE,
+    TRY,
+    AMP_COLUMN(TEXT, struct row, NULL, "VERDICT", b.verdict, .tint = verdict_tint),
+    AMP_COLUMN(TEXT, struct row, NULL, "QUESTION", b.question_why, .tint = question_tint),
+    SOME(AGE, NULL, "AGE", created_ms),
+    SOME(TEXT, NULL, "AGENT", agent),
+    SOME(TEXT, NULL, "BRANCH", branch),
+    TITLE,
+    {0},
+};
 
 /* Each path on a line of its own, complete. */
 static int path_print(const char *label, struct amp_span path, struct amp_buf *line,
@@ -201,105 +208,65 @@ static int path_print(const char *label, struct amp_span path, struct amp_buf *l
                : 0;
 }
 
-static int paths_print(struct listing *l, struct amp_error *err)
+static int paths_print(const struct row *r, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {0};
-    char log[PATH_MAX];
+    AMP_BUF struct amp_buf line = {.max = LINE_MAX_BYTES};
 
-    amp_buf_init(&line, LINE_MAX_BYTES);
-    for (size_t i = 0; i < l->n; i++) {
-        const struct amp_brief *b = &l->v[i].b;
-        char id[AMP_TASK_ID_MAX];
+    return amp_text_safe(r->b.id, 0, &line, err) < 0 || amp_buf_str(&line, "  ", err) < 0 ||
+                   amp_text_safe(amp_span_str(protocol ? r->state : r->words), 0, &line, err) < 0 ||
+                   amp_buf_str(&line, "\n", err) < 0 ||
+                   path_print("worktree", r->b.worktree, &line, err) < 0 ||
+                   path_print("log", amp_span_str(r->log), &line, err) < 0
+               ? -1
+               : amp_out(amp_buf_span(&line), err);
+}
+
+static void row_fill(struct listing *l, struct row *r, int64_t now_ms)
+{
+    const struct amp_brief *b = &r->b;
+    const char *end = b->description.n ? memchr(b->description.p, '\n', b->description.n) : NULL;
+    char id[AMP_TASK_ID_MAX];
+
+    r->title = b->description;
+    if (end)
+        r->title.n = (size_t)(end - b->description.p);
+    r->state = amp_brief_state(b);
+    r->part = b->subtask.n ? amp_qa_fsm.states[b->subtask_state].name : NULL;
+    r->risk = b->risk != AMP_RISK_NONE ? amp_risk_name(b->risk) : NULL;
+    if (b->subtasks > 1)
+        snprintf(r->tries, sizeof r->tries, "%lld (%u/%u)", (long long)b->attempts, b->approved,
+                 b->subtasks);
+    else if (b->attempts)
+        snprintf(r->tries, sizeof r->tries, "%lld", (long long)b->attempts);
+    if (protocol)
+        snprintf(r->words, sizeof r->words, "%s%s", r->state, b->paused ? " (paused)" : "");
+    else
+        amp_brief_words(b, now_ms, r->words);
+    if (amp_listing_json || paths) {
         amp_span_copy(b->id, id, sizeof id);
-        amp_story_log(l->store, id, log, sizeof log);
-        amp_buf_reset(&line);
-        char state[AMP_BRIEF_WORDS_MAX];
-        amp_brief_words(b, l->now_ms, state);
-        if (amp_buf_fmt(&line, err, "%s  ", id) < 0 ||
-            amp_text_safe(amp_span_str(protocol ? amp_brief_state(b) : state), 0, &line, err) < 0 ||
-            amp_buf_str(&line, "\n", err) < 0 ||
-            path_print("worktree", b->worktree, &line, err) < 0 ||
-            path_print("log", amp_span_str(log), &line, err) < 0 ||
-            amp_out(amp_buf_span(&line), err) < 0)
+        amp_story_log(l->store, id, r->log, sizeof r->log);
+    }
+}
+
+static int list_print(struct listing *l, struct amp_listing *list, struct amp_error *err)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        row_fill(l, &l->v[i], list->now_ms);
+        if ((amp_listing_json || !paths ? amp_listing_row(list, &l->v[i], err)
+                                        : paths_print(&l->v[i], err)) < 0)
             return -1;
     }
-    return 0;
-}
-
-/* ---- for programs ---- */
-
-static int json_print(struct listing *l, const struct amp_brief *b, struct amp_buf *line,
-                      struct amp_error *err)
-{
-    char id[AMP_TASK_ID_MAX], log[PATH_MAX];
-    struct amp_jw w;
-
-    amp_span_copy(b->id, id, sizeof id);
-    amp_story_log(l->store, id, log, sizeof log);
-    amp_buf_reset(line);
-    amp_jw_init(&w, line);
-    amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "task", b->id);
-    amp_jw_member_text(&w, "state", amp_brief_state(b));
-    amp_jw_member_bool(&w, "ended", b->ended);
-    amp_jw_member_bool(&w, "paused", b->paused);
-    amp_jw_member_str(&w, "description", b->description);
-    if (b->risk != AMP_RISK_NONE)
-        amp_jw_member_text(&w, "risk", amp_risk_name(b->risk));
-    amp_jw_some_str(&w, "repo", b->repo);
-    amp_jw_some_str(&w, "branch", b->branch);
-    amp_jw_some_str(&w, "base", b->base);
-    amp_jw_member_int(&w, "subtasks", b->subtasks);
-    amp_jw_member_int(&w, "approved", b->approved);
-    amp_jw_some_str(&w, "subtask", b->subtask);
-    if (b->subtask.n)
-        amp_jw_member_text(&w, "subtask_state", amp_qa_fsm.states[b->subtask_state].name);
-    amp_jw_member_int(&w, "attempts", b->attempts);
-    amp_jw_member_int(&w, "rejections", b->rejections);
-    amp_jw_some_str(&w, "completion", b->completion);
-    amp_jw_some_str(&w, "commit", b->commit);
-    amp_jw_some_str(&w, "verdict", b->verdict);
-    amp_jw_member_int(&w, "questions", b->questions);
-    amp_jw_some_str(&w, "question", b->question);
-    amp_jw_some_str(&w, "question_type", b->question_type);
-    amp_jw_some_str(&w, "question_why", b->question_why);
-    amp_jw_some_str(&w, "severity", b->severity);
-    amp_jw_some_str(&w, "agent", b->agent);
-    amp_jw_member_bool(&w, "working", b->working);
-    amp_jw_some_str(&w, "worktree", b->worktree);
-    amp_jw_some_str(&w, "log", amp_span_str(log));
-    amp_rec_time(&w, "created", b->created_ms);
-    amp_rec_time(&w, "updated", b->updated_ms);
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(line), err);
-}
-
-static int all_json(struct listing *l, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf line = {0};
-
-    amp_buf_init(&line, LINE_MAX_BYTES);
-    for (size_t i = 0; i < l->n; i++)
-        if (json_print(l, &l->v[i].b, &line, err) < 0)
-            return -1;
-    return 0;
-}
-
-static int list_print(struct listing *l, struct amp_error *err)
-{
-    if (json)
-        return all_json(l, err);
-    if (l->n == 0) {
+    if (l->n == 0 && !amp_listing_json)
         amp_note("no %stasks in %s%s", all || state_of || agent || waiting ? "such " : "open ",
                  amp_tool_state, all ? "" : " (--all also lists those that have ended)");
-        return 0;
-    }
-    return paths ? paths_print(l, err) : table_print(l, err);
+    return 0;
 }
 
 static int tasks_check(struct amp_command *c, struct amp_error *err)
 {
     (void)err;
+    if (protocol && !amp_listing_json)
+        c->lists = protocol_columns;
     if (open_only && (all || state_of))
         amp_die_usage("--open excludes --all and --state-of");
     for (size_t i = 0; c->state && states[i]; i++)
@@ -311,7 +278,7 @@ static int tasks_check(struct amp_command *c, struct amp_error *err)
 
 static int tasks_list(struct amp_command *c, struct amp_error *err)
 {
-    struct listing l = {.store = c->store, .now_ms = amp_now_ms()};
+    struct listing l = {.store = c->store};
     bool landed = state_of && strcmp(state_of, "landed") == 0;
     const struct amp_brief_filter f = {.ended = all || state_of,
                                        .unlanded = !open_only,
@@ -323,7 +290,7 @@ static int tasks_list(struct amp_command *c, struct amp_error *err)
     if (l.n)
         qsort(l.v, l.n, sizeof *l.v, compare_rows);
     if (rc == 0)
-        rc = list_print(&l, err);
+        rc = list_print(&l, c->list, err);
     for (size_t i = 0; i < l.n; i++)
         free(l.v[i].texts);
     free(l.v);
@@ -332,6 +299,6 @@ static int tasks_list(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb list_verbs[] = {
     {"list", "", "list the tasks", tasks_list_opts, tasks_list, .check = tasks_check,
-     .opens = AMP_OPENS_READ, .finds_state = true},
+     .opens = AMP_OPENS_READ, .lists = columns, .finds_state = true},
     {0},
 };

@@ -9,24 +9,22 @@
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/json/writer.h>
 
-#include "cli/page/page.h"
+#include "cli/list.h"
 #include "cli/time.h"
 #include "message/protocol/compose/json.h"
 #include "people/story/story.h"
 #include "shared/work/person.h"
-#include "json/record.h"
 
 #define TEXT_MAX  (64u << 20)
 #define FIELD_MAX 4000 /* bytes of one text that are shown without --full */
 
-static bool json, full, protocol;
+static bool full, protocol;
 
 static const struct amp_opt tasks_show_opts[] = {
     {0, "full", AMP_OPT_FLAG, &full, NULL, "print long texts completely"},
     {'p', "protocol", AMP_OPT_FLAG, &protocol, NULL, "print the words of the protocol"},
-    {0, "json", AMP_OPT_FLAG, &json, NULL, "print one JSON object"},
+    AMP_OPT_JSON("print one JSON object"),
     AMP_OPT_END,
 };
 
@@ -37,7 +35,7 @@ struct showing {
     struct amp_span worktree; /* of the summary, in texts */
     char texts[PATH_MAX + 512];
     struct amp_span agent;
-    bool working, paused;
+    bool working, paused, ended;
     char state[32], said[AMP_BRIEF_WORDS_MAX]; /* the state in words of the protocol, of people */
 };
 
@@ -415,119 +413,122 @@ static int page_show(struct showing *s, struct amp_error *err)
 
 /* ---- for programs ---- */
 
-static void some(struct amp_jw *w, const char *key, const char *text)
+static void line_put(const void *row, const char *key, struct amp_jw *w)
 {
-    amp_jw_some_str(w, key, amp_span_str(text));
-}
+    const struct amp_story_item *item = row;
 
-static void item_json(struct amp_jw *w, const struct amp_story_item *item)
-{
-    amp_jw_open(w, '{');
-    amp_jw_member_text(w, "kind", item->label);
-    amp_jw_member_text(w, "text", item->text);
-    some(w, "severity", item->severity);
-    some(w, "file", item->file);
     if (*item->file)
-        amp_jw_member_int(w, "line", item->line);
-    some(w, "suggested_fix", item->fix);
-    amp_jw_close(w, '}');
+        amp_jw_member_int(w, key, item->line);
 }
 
-static void event_json(struct amp_jw *w, const struct amp_story_event *e)
+static void confidence_put(const void *row, const char *key, struct amp_jw *w)
 {
-    amp_jw_open(w, '{');
-    amp_jw_member_text(w, "event", amp_story_word(e->kind));
-    amp_rec_time(w, "at", e->at_ms);
-    some(w, "id", e->id);
-    some(w, "from", e->from);
-    some(w, "to", e->to);
-    some(w, "key", e->by);
-    some(w, "subtask", e->subtask);
-    some(w, "word", e->word);
-    some(w, "severity", e->severity);
-    some(w, "text", e->text);
-    some(w, "commit", e->commit);
-    if (e->kind == AMP_STORY_RESULT) {
-        amp_jw_member_int(w, "files", e->files);
-        amp_jw_member_int(w, "added", e->added);
-        amp_jw_member_int(w, "removed", e->removed);
-    }
-    if (e->confidence >= 0) {
-        char number[32];
-        snprintf(number, sizeof number, "%.4g", e->confidence);
-        amp_jw_member_raw(w, "confidence", amp_span_str(number));
-    }
+    const struct amp_story_event *e = row;
+    char number[32];
+
+    snprintf(number, sizeof number, "%.4g", e->confidence);
+    if (e->confidence >= 0)
+        amp_jw_member_raw(w, key, amp_span_str(number));
+}
+
+static void open_put(const void *row, const char *key, struct amp_jw *w)
+{
+    const struct amp_story_event *e = row;
+
     if (e->kind == AMP_STORY_QUESTION)
-        amp_jw_member_bool(w, "open", e->open);
-    if (e->n_items) {
-        amp_jw_member_open(w, "items", '[');
-        for (size_t i = 0; i < e->n_items; i++)
-            item_json(w, &e->items[i]);
-        amp_jw_close(w, ']');
-    }
-    amp_jw_close(w, '}');
+        amp_jw_member_bool(w, key, e->open);
 }
 
-static int json_show(struct showing *s, struct amp_error *err)
+static void next_put(const void *row, const char *key, struct amp_jw *w)
 {
-    AMP_BUF struct amp_buf text = {0};
-    const struct amp_task *t = &s->st.task;
-    struct amp_jw w;
     struct next n;
 
-    next_find(s, &n);
-    amp_buf_init(&text, TEXT_MAX);
-    amp_jw_init(&w, &text);
-    amp_jw_open(&w, '{');
-    amp_jw_member_text(&w, "task", t->id);
-    amp_jw_member_text(&w, "state", s->state);
-    amp_jw_member_bool(&w, "ended", amp_task_ended(t->state));
-    amp_jw_member_bool(&w, "paused", s->paused);
-    amp_jw_member_text(&w, "description", t->description);
-    some(&w, "repo", t->repo);
-    some(&w, "branch", t->branch);
-    some(&w, "base", t->base);
-    some(&w, "agent", s->agent.n ? s->agent.p : "");
-    if (s->worktree.n)
-        amp_jw_member_str(&w, "worktree", s->worktree);
-    amp_rec_time(&w, "created", t->created_ms);
-    amp_rec_time(&w, "updated", t->updated_ms);
-    amp_jw_member_open(&w, "subtasks", '[');
-    for (size_t i = 0; i < t->n_parts; i++) {
-        amp_jw_open(&w, '{');
-        amp_jw_member_text(&w, "subtask", t->parts[i].id);
-        amp_jw_member_text(&w, "state", amp_qa_fsm.states[t->parts[i].state].name);
-        amp_jw_member_int(&w, "attempts", t->parts[i].attempts);
-        some(&w, "commit", t->parts[i].commit);
-        some(&w, "verdict", t->parts[i].verdict);
-        amp_jw_close(&w, '}');
-    }
-    amp_jw_close(&w, ']');
-    amp_jw_member_open(&w, "events", '[');
-    for (size_t i = 0; i < s->st.n_events; i++)
-        event_json(&w, &s->st.events[i]);
-    amp_jw_close(&w, ']');
-    amp_jw_member_open(&w, "attempts", '[');
-    for (size_t i = 0; i < s->st.n_attempts; i++) {
-        const struct amp_story_attempt *a = &s->st.attempts[i];
-        amp_jw_open(&w, '{');
-        amp_jw_member_text(&w, "agent", a->agent);
-        amp_jw_member_text(&w, "subtask", a->subtask);
-        amp_jw_member_int(&w, "attempt", a->number);
-        amp_jw_member_text(&w, "log", a->dir);
-        amp_rec_time(&w, "at", a->at_ms);
-        amp_jw_close(&w, '}');
-    }
-    amp_jw_close(&w, ']');
-    amp_jw_member_open(&w, "next", '{');
-    amp_jw_member_text(&w, "text", n.text);
-    some(&w, "command", n.command);
-    amp_jw_close(&w, '}');
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err) < 0 ? -1 : amp_out(amp_buf_span(&text), err);
+    next_find(row, &n);
+    amp_jw_member_open(w, key, '{');
+    amp_jw_member_text(w, "text", n.text);
+    amp_jw_some_str(w, "command", amp_span_str(n.command));
+    amp_jw_close(w, '}');
 }
 
-static int story_show(struct showing *s, const char *name, struct amp_error *err)
+static struct amp_span event_word(const void *row, char mem[AMP_CELL_MAX])
+{
+    (void)mem;
+    return amp_span_str(amp_story_word(((const struct amp_story_event *)row)->kind));
+}
+
+#define ITEM(form, key, member)  AMP_COLUMN(form, struct amp_story_item, key, NULL, member)
+#define EVENT(form, key, member) AMP_COLUMN(form, struct amp_story_event, key, NULL, member)
+#define SOME(form, key, member)  AMP_COLUMN(form, struct showing, key, NULL, member)
+#define EVER(form, key, member)  AMP_COLUMN_EVER(form, struct showing, key, NULL, member)
+static const struct amp_column item_columns[] = {
+    AMP_COLUMN_EVER(CSTR, struct amp_story_item, "kind", NULL, label),
+    AMP_COLUMN_EVER(CSTR, struct amp_story_item, "text", NULL, text),
+    ITEM(CSTR, "severity", severity),
+    ITEM(CSTR, "file", file),
+    AMP_COLUMN_PUT("line", line_put),
+    ITEM(CSTR, "suggested_fix", fix),
+    {0},
+};
+static const struct amp_column event_columns[] = {
+    AMP_COLUMN_MADE("event", NULL, event_word, .ever = true),
+    EVENT(TIME, "at", at_ms),
+    EVENT(CSTR, "id", id),
+    EVENT(CSTR, "from", from),
+    EVENT(CSTR, "to", to),
+    EVENT(CSTR, "key", by),
+    EVENT(CSTR, "subtask", subtask),
+    EVENT(CSTR, "word", word),
+    EVENT(CSTR, "severity", severity),
+    EVENT(CSTR, "text", text),
+    EVENT(CSTR, "commit", commit),
+    EVENT(COUNT, "files", files),
+    EVENT(COUNT, "added", added),
+    EVENT(COUNT, "removed", removed),
+    AMP_COLUMN_PUT("confidence", confidence_put),
+    AMP_COLUMN_PUT("open", open_put),
+    AMP_COLUMN_ROWS(struct amp_story_event, "items", items, n_items, item_columns),
+    {0},
+};
+static const struct amp_column part_columns[] = {
+    AMP_COLUMN_EVER(CSTR, struct amp_task_part, "subtask", NULL, id),
+    AMP_COLUMN_STATE(struct amp_task_part, "state", NULL, state, &amp_qa_fsm),
+    AMP_COLUMN_EVER(INT, struct amp_task_part, "attempts", NULL, attempts),
+    AMP_COLUMN(CSTR, struct amp_task_part, "commit", NULL, commit),
+    AMP_COLUMN(CSTR, struct amp_task_part, "verdict", NULL, verdict),
+    {0},
+};
+static const struct amp_column attempt_columns[] = {
+    AMP_COLUMN_EVER(CSTR, struct amp_story_attempt, "agent", NULL, agent),
+    AMP_COLUMN_EVER(CSTR, struct amp_story_attempt, "subtask", NULL, subtask),
+    AMP_COLUMN_EVER(INT, struct amp_story_attempt, "attempt", NULL, number),
+    AMP_COLUMN_EVER(CSTR, struct amp_story_attempt, "log", NULL, dir),
+    AMP_COLUMN(TIME, struct amp_story_attempt, "at", NULL, at_ms),
+    {0},
+};
+static const struct amp_column columns[] = {
+    EVER(CSTR, "task", st.task.id),
+    EVER(CHARS, "state", state),
+    EVER(FLAG, "ended", ended),
+    EVER(FLAG, "paused", paused),
+    EVER(CSTR, "description", st.task.description),
+    SOME(CSTR, "repo", st.task.repo),
+    SOME(CSTR, "branch", st.task.branch),
+    SOME(CSTR, "base", st.task.base),
+    SOME(TEXT, "agent", agent),
+    SOME(TEXT, "worktree", worktree),
+    SOME(TIME, "created", st.task.created_ms),
+    SOME(TIME, "updated", st.task.updated_ms),
+    AMP_COLUMN_ROWS(struct showing, "subtasks", st.task.parts, st.task.n_parts, part_columns,
+                    .ever = true),
+    AMP_COLUMN_ROWS(struct showing, "events", st.events, st.n_events, event_columns, .ever = true),
+    AMP_COLUMN_ROWS(struct showing, "attempts", st.attempts, st.n_attempts, attempt_columns,
+                    .ever = true),
+    AMP_COLUMN_PUT("next", next_put),
+    {0},
+};
+
+static int story_show(struct showing *s, const char *name, struct amp_listing *list,
+                      struct amp_error *err)
 {
     char id[AMP_TASK_ID_MAX];
 
@@ -537,7 +538,8 @@ static int story_show(struct showing *s, const char *name, struct amp_error *err
     if (amp_brief_each(s->store, &f, brief_take, s, err) < 0 ||
         amp_story_load(s->store, amp_span_str(id), &s->st, err) < 0)
         return -1;
-    return json ? json_show(s, err) : page_show(s, err);
+    s->ended = amp_task_ended(s->st.task.state);
+    return amp_listing_json ? amp_listing_row(list, s, err) : page_show(s, err);
 }
 
 static int tasks_show(struct amp_command *c, struct amp_error *err)
@@ -547,7 +549,7 @@ static int tasks_show(struct amp_command *c, struct amp_error *err)
     if (!s)
         return amp_fail_memory(err);
     s->store = c->store;
-    int rc = story_show(s, c->argv[0], err);
+    int rc = story_show(s, c->argv[0], c->list, err);
     amp_story_release(&s->st);
     free(s);
     return rc;
@@ -555,7 +557,7 @@ static int tasks_show(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb show_verbs[] = {
     {"show", "TASK", "tell the story of a task", tasks_show_opts, tasks_show,
-     .opens = AMP_OPENS_READ, .least = 1, .most = 1,
+     .opens = AMP_OPENS_READ, .lists = columns, .least = 1, .most = 1,
      .usage = "show needs one task: show TASK (task-dispatch list shows them)", .finds_state = true,
      .values = "task"},
     {0},

@@ -107,7 +107,7 @@ static void print_record(const char *word, const char *path, const char *note,
     struct amp_jw w;
     int rc;
     amp_buf_init(&out, 64 << 10);
-    if (!opt.json) {
+    if (!amp_listing_json) {
         rc = amp_buf_fmt(&out, err, "%s: ", word) < 0 ||
              amp_text_safe(amp_span_str(path), 0, &out, err) < 0 ||
              amp_buf_str(&out, *note ? ": " : "", err) < 0 ||

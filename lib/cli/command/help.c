@@ -5,6 +5,8 @@
 
 #include <amp/fsm/fsm.h>
 
+#include "json/view.h"
+
 #define COLUMN   28 /* where descriptions start */
 #define WIDTH    80
 #define TEXT_MAX (1 << 20)
@@ -245,6 +247,29 @@ static int option_row(struct amp_buf *b, const struct amp_opt *o, bool given, st
     return amp_buf_fmt(b, err, "\t%s\n", or_dash(o->values));
 }
 
+/* prefix: the keys of the rows around these, each with a dot. */
+static int members_list(const struct amp_column *c, const char *prefix, struct amp_buf *b,
+                        struct amp_error *err)
+{
+    static const char *const forms[] = {
+        [AMP_FORM_WORD] = "word",     [AMP_FORM_STATE] = "word",   [AMP_FORM_INT] = "integer",
+        [AMP_FORM_COUNT] = "integer", [AMP_FORM_FLAG] = "boolean", [AMP_FORM_AGE] = "time",
+        [AMP_FORM_LEFT] = "time",     [AMP_FORM_TIME] = "time",    [AMP_FORM_COST] = "integer",
+        [AMP_FORM_ROWS] = "rows",     [AMP_FORM_RAW] = "other",    [AMP_FORM_PUT] = "other"};
+    char inner[128];
+
+    for (; c->key || c->head; c++) {
+        if (!c->key)
+            continue;
+        snprintf(inner, sizeof inner, "%s%s.", prefix, c->key);
+        if (amp_buf_fmt(b, err, "member\t%s%s\t%s\t%s\n", prefix, c->key,
+                        forms[c->form] ? forms[c->form] : "text", c->ever ? "ever" : "-") < 0 ||
+            (c->form == AMP_FORM_ROWS && members_list(c->of, inner, b, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
 int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
@@ -265,6 +290,8 @@ int cli_list_options(const struct amp_verb *verb, const struct cli_parse *p, str
         if (!is_shadowed(p, i) && option_row(&b, o, p->seen[i], err))
             return -1;
     if (verb && verb->name && amp_buf_fmt(&b, err, "operands\t%s\n", or_dash(verb->values)) < 0)
+        return -1;
+    if (verb && verb->lists && members_list(verb->lists, "", &b, err) < 0)
         return -1;
     return amp_out(amp_buf_span(&b), err);
 }

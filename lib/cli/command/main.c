@@ -1,6 +1,7 @@
 /* Runs a tool: parses the arguments, runs the verb, flushes the output, returns the exit status. */
 #include "base/late.h"
 #include "cli/config.h"
+#include "cli/list.h"
 #include "cli/private.h"
 
 #include <errno.h>
@@ -96,6 +97,18 @@ int amp_cli_state(const char *state_dir, struct amp_error *err)
     return patterns_set(err);
 }
 
+static int list_run(struct amp_command *c, struct amp_error *err)
+{
+    struct amp_listing list;
+
+    amp_listing_init(&list, c->lists);
+    c->list = &list;
+    int rc = amp_listing_end(&list, c->verb->run(c, err), err);
+    if (rc >= 0 && !list.rows && !amp_listing_json && c->none)
+        amp_note("%s", c->none);
+    return rc;
+}
+
 static int verb_run(const struct amp_verb *verb, const struct cli_parse *p, int argc, char **argv)
 {
     struct amp_error err = {0};
@@ -104,6 +117,8 @@ static int verb_run(const struct amp_verb *verb, const struct cli_parse *p, int 
                             .argv = argv,
                             .opens = verb->opens,
                             .act = verb->act,
+                            .lists = verb->lists,
+                            .none = verb->none,
                             .state = cli_text_of(p, "state")};
     const struct amp_opt *wait = cli_opt_at(p, cli_opt_find(p, 0, AMP_SPAN("lock-timeout")));
     if (wait)
@@ -120,7 +135,7 @@ static int verb_run(const struct amp_verb *verb, const struct cli_parse *p, int 
     if (rc == 0 && cli_tool->open)
         rc = cli_tool->open(&c, &err);
     if (rc == 0)
-        rc = verb->run(&c, &err);
+        rc = c.lists ? list_run(&c, &err) : verb->run(&c, &err);
     if (cli_tool->close)
         cli_tool->close(&c);
     return rc < 0 ? amp_complain(&err) : rc;

@@ -48,8 +48,13 @@ static struct amp_story_event *event_add(struct telling *t, enum amp_story_kind 
     if (amp_grow(&st->events, &st->cap_events, st->n_events, sizeof *st->events, t->err) < 0)
         return NULL;
     struct amp_story_event *e = &st->events[st->n_events];
-    *e = (struct amp_story_event){
-        .kind = kind, .at_ms = at_ms, .place = (uint32_t)st->n_events, .confidence = -1};
+    *e = (struct amp_story_event){.kind = kind,
+                                  .at_ms = at_ms,
+                                  .place = (uint32_t)st->n_events,
+                                  .confidence = -1,
+                                  .files = -1,
+                                  .added = -1,
+                                  .removed = -1};
     st->n_events++;
     return e;
 }

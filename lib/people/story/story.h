@@ -113,7 +113,7 @@ struct amp_story_event {
     char *from, *to, *by; /* by: the fingerprint of the key that signed it */
     char *subtask, *word, *text, *commit;
     char *severity;                /* of a question: critical, warning; info asks nothing */
-    int64_t files, added, removed; /* of a result */
+    int64_t files, added, removed; /* of a result; -1: of another event */
     double confidence;             /* of a verdict; < 0: none */
     bool open;                     /* a question that waits for its decision */
     struct amp_story_item *items;

@@ -133,9 +133,7 @@ int amp_handoff_given(struct amp_store *s, struct amp_span agent, struct amp_spa
 int amp_handoff_depth(struct amp_store *s, struct amp_span from, struct amp_span task,
                       struct amp_span parent, int64_t *depth, struct amp_error *err);
 
-/* Lists show these, and amp_handoff_write writes them as members. */
+/* A handoff without the request (schemas/records/handoff.json). */
 extern const struct amp_column amp_handoff_columns[];
-/* Appends one JSON object, without the request (schemas/records/handoff.json). */
-int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct amp_error *err);
 
 #endif

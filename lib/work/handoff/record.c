@@ -231,34 +231,46 @@ int amp_handoff_remove(struct amp_store *s, const struct amp_handoff *h, const c
 
 /* ---- writing ---- */
 
-static void tries_write(struct amp_jw *w, const struct amp_handoff *h)
+static void wanted_put(const void *row, const char *key, struct amp_jw *w)
 {
-    amp_jw_member_open(w, "tried", '[');
-    for (uint32_t i = 0; i < h->n_tries; i++) {
-        amp_jw_open(w, '{');
-        amp_jw_member_str(w, "agent", h->tries[i].agent);
-        amp_jw_member_str(w, "outcome", h->tries[i].how);
-        amp_jw_some_str(w, "reason", h->tries[i].reason);
-        amp_rec_time(w, "at", h->tries[i].at_ms);
-        amp_jw_close(w, '}');
-    }
+    const struct amp_handoff *h = row;
+
+    amp_jw_member_open(w, key, '[');
+    for (uint32_t i = 0; i < h->n_wanted; i++)
+        amp_jw_str(w, h->wanted[i]);
     amp_jw_close(w, ']');
 }
 
-static const char *state_word(int state)
+static void context_put(const void *row, const char *key, struct amp_jw *w)
 {
-    return amp_handoff_fsm.states[state].name;
+    const struct amp_handoff *h = row;
+
+    if (h->digest.n == 0)
+        return;
+    amp_jw_member_open(w, key, '{');
+    amp_jw_member_str(w, "content_type", h->content_type);
+    amp_jw_member_str(w, "sha256", h->digest);
+    amp_jw_member_int(w, "bytes", h->bytes);
+    amp_jw_close(w, '}');
 }
+
+static const struct amp_column try_columns[] = {
+    AMP_COLUMN_EVER(TEXT, struct amp_handoff_try, "agent", NULL, agent),
+    AMP_COLUMN_EVER(TEXT, struct amp_handoff_try, "outcome", NULL, how),
+    AMP_COLUMN(TEXT, struct amp_handoff_try, "reason", NULL, reason),
+    AMP_COLUMN_EVER(TIME, struct amp_handoff_try, "at", NULL, at_ms),
+    {0},
+};
 
 #define IT(form, key, head, member)  AMP_COLUMN_EVER(form, struct amp_handoff, key, head, member)
 #define HAS(form, key, head, member) AMP_COLUMN(form, struct amp_handoff, key, head, member)
 const struct amp_column amp_handoff_columns[] = {
     IT(TEXT, "request_id", "ID", id),
-    AMP_COLUMN_WORD(struct amp_handoff, "status", "STATE", state, state_word),
+    AMP_COLUMN_STATE(struct amp_handoff, "status", "STATE", state, &amp_handoff_fsm),
     IT(TEXT, "protocol", NULL, protocol),
     IT(TEXT, "from_agent", "FROM", from),
     IT(TEXT, "to_agent", "TO", to),
-    HAS(AGE, "requested", "AGE", requested_ms),
+    IT(AGE, "requested", "AGE", requested_ms),
     HAS(LEFT, "due", "LEFT", due_ms),
     HAS(TEXT, "task_id", "TASK", task),
     HAS(TEXT, "parent_task_id", NULL, parent),
@@ -268,28 +280,8 @@ const struct amp_column amp_handoff_columns[] = {
     IT(INT, "depth", NULL, depth),
     HAS(TIME, "accepted", NULL, accepted_ms),
     HAS(TIME, "ended", NULL, ended_ms),
+    AMP_COLUMN_PUT("capabilities_required", wanted_put),
+    AMP_COLUMN_PUT("context", context_put),
+    AMP_COLUMN_ROWS(struct amp_handoff, "tried", tries, n_tries, try_columns, .ever = true),
     {0},
 };
-
-int amp_handoff_write(const struct amp_handoff *h, struct amp_buf *out, struct amp_error *err)
-{
-    struct amp_jw w;
-
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_view_members(amp_handoff_columns, h, &w);
-    amp_jw_member_open(&w, "capabilities_required", '[');
-    for (uint32_t i = 0; i < h->n_wanted; i++)
-        amp_jw_str(&w, h->wanted[i]);
-    amp_jw_close(&w, ']');
-    if (h->digest.n > 0) {
-        amp_jw_member_open(&w, "context", '{');
-        amp_jw_member_str(&w, "content_type", h->content_type);
-        amp_jw_member_str(&w, "sha256", h->digest);
-        amp_jw_member_int(&w, "bytes", h->bytes);
-        amp_jw_close(&w, '}');
-    }
-    tries_write(&w, h);
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
-}

@@ -422,31 +422,56 @@ int amp_activity_reconcile(struct amp_store *s, const struct amp_activity_reconc
 
 /* ---- writing ---- */
 
-int amp_activity_write(const struct amp_activity *a, struct amp_buf *out, struct amp_error *err)
+static struct amp_span task_text(const void *row, char mem[AMP_CELL_MAX])
 {
-    char time[AMP_TIME_MAX];
-    struct amp_jw w;
+    const struct amp_activity *a = row;
 
-    amp_time_format(a->began_ms, time);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "agent_id", a->agent);
-    amp_jw_member_str(&w, "task_id", a->task);
-    amp_jw_member_str(&w, "repo_id", a->repo);
-    amp_jw_member_str(&w, "worktree_id", a->worktree);
-    amp_jw_member_str(&w, "branch", a->branch);
-    amp_jw_member_text(&w, "timestamp", time);
-    amp_jw_member_str(&w, "description", a->description);
-    amp_jw_some_str(&w, "subtask_id", a->subtask);
-    if (a->attempt > 0)
-        amp_jw_member_int(&w, "attempt", a->attempt);
-    amp_jw_some_str(&w, "role", a->role);
-    amp_jw_member_text(&w, "state", states[a->ended_ms ? ENDED : ACTIVE]);
-    if (a->ended_ms) {
-        amp_time_format(a->ended_ms, time);
-        amp_jw_member_text(&w, "ended", time);
-        amp_jw_member_str(&w, "outcome", a->outcome);
-    }
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
+    (void)mem;
+    return a->subtask.n ? a->subtask : a->task;
 }
+
+static struct amp_span doing_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct amp_activity *a = row;
+
+    (void)mem;
+    return a->ended_ms ? a->outcome
+                       : amp_span_str(amp_activity_is_alive(a) ? "active" : "no process");
+}
+
+static struct amp_span place_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    const struct amp_span dir = ((const struct amp_activity *)row)->worktree;
+    const char *slash = dir.n ? memrchr(dir.p, '/', dir.n) : NULL;
+
+    (void)mem;
+    return slash ? (struct amp_span){slash + 1, dir.n - (size_t)(slash + 1 - dir.p)} : dir;
+}
+
+static struct amp_span state_text(const void *row, char mem[AMP_CELL_MAX])
+{
+    (void)mem;
+    return amp_span_str(states[((const struct amp_activity *)row)->ended_ms ? ENDED : ACTIVE]);
+}
+
+#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct amp_activity, key, head, member)
+#define SOME(form, key, head, member) AMP_COLUMN(form, struct amp_activity, key, head, member)
+const struct amp_column amp_activity_columns[] = {
+    EVER(TEXT, "agent_id", "AGENT", agent),
+    EVER(TEXT, "task_id", NULL, task),
+    AMP_COLUMN_MADE(NULL, "TASK", task_text),
+    AMP_COLUMN_MADE(NULL, "STATE", doing_text),
+    EVER(TEXT, "repo_id", NULL, repo),
+    EVER(TEXT, "worktree_id", NULL, worktree),
+    EVER(AGE, "timestamp", "FOR", began_ms),
+    EVER(TEXT, "branch", "BRANCH", branch),
+    AMP_COLUMN_MADE(NULL, "WORKTREE", place_text),
+    EVER(TEXT, "description", "WHAT", description),
+    SOME(TEXT, "subtask_id", NULL, subtask),
+    SOME(INT, "attempt", NULL, attempt),
+    SOME(TEXT, "role", NULL, role),
+    AMP_COLUMN_MADE("state", NULL, state_text, .ever = true),
+    SOME(TIME, "ended", NULL, ended_ms),
+    SOME(TEXT, "outcome", NULL, outcome),
+    {0},
+};

@@ -11,6 +11,7 @@
 #define AMP_ACTIVITY_ACTIVITY_H
 
 #include "message/store/store.h"
+#include "json/view.h"
 
 #define AMP_ACTIVITY_KIND "activity"
 
@@ -118,8 +119,9 @@ int amp_activity_forget(struct amp_store *s, int64_t now_ms, const char *actor, 
 int amp_activity_purge(struct amp_store *s, const struct amp_activity_filter *f, const char *actor,
                        uint32_t *gone, struct amp_error *err);
 
-/* Appends one JSON object: SW4RM's ActivityEntry with agent_id, state and what else is known
- * (schemas/records/activity.json). */
-int amp_activity_write(const struct amp_activity *a, struct amp_buf *out, struct amp_error *err);
+/* SW4RM's ActivityEntry with agent_id, state and what else is known
+ * (schemas/records/activity.json).
+ */
+extern const struct amp_column amp_activity_columns[];
 
 #endif

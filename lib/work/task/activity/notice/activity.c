@@ -99,8 +99,9 @@ static int scope_add(void *ctx, const struct amp_activity *a, struct amp_error *
     if (amp_span_eq(a->agent, c->agent) || !amp_activity_is_alive(a))
         return 0;
     amp_buf_reset(c->one);
-    if (amp_activity_write(a, c->one, err) < 0)
+    if (amp_view_line(amp_activity_columns, a, c->one, err) < 0)
         return -1;
+    c->one->len--; /* its LF */
     if (c->n == AMP_ACTIVITY_SCOPE_MAX ||
         c->out->len - c->start + c->one->len > AMP_ACTIVITY_SCOPE_BYTES - 64) {
         c->more++;
