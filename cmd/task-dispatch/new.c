@@ -29,7 +29,7 @@
 #define FILE_MAX     ((size_t)8 << 20)
 #define PATTERNS_MAX 256
 
-static const char *id, *description, *repo, *branch, *base, *risk;
+static const char *id, *description, *repo, *branch, *base, *risk, *type;
 static struct amp_list subtasks, criteria, forbidden, constraints, protected_;
 static int64_t ack_timeout;
 static const char *operator_key;
@@ -49,6 +49,8 @@ static const struct amp_opt task_new_opts[] = {
      .doc = "acceptance criterion; may be repeated (default: the reviewer approves)"},
     {0, "risk", AMP_OPT_CHOICE, &risk, "LEVEL",
      .doc = "risk level, selects the approval path (default: medium)", .choices = risks},
+    {0, "type", AMP_OPT_STRING, &type, "TYPE",
+     .doc = "type of the agents that work on it (task-dispatch loop --type)"},
     {0, "forbid", AMP_OPT_LIST, &forbidden, "TEXT",
      .doc = "action that the executor must not take; may be repeated"},
     {0, "constraint", AMP_OPT_LIST, &constraints, "NAME=VALUE",
@@ -81,6 +83,7 @@ static const struct {
     {"branch", "--branch", &branch, NULL},
     {"base", "--base", &base, NULL},
     {"risk_level", "--risk", &risk, NULL},
+    {"agent_type", "--type", &type, NULL},
     {"subtasks", "--subtask", NULL, &subtasks},
     {"acceptance_criteria", "--criterion", NULL, &criteria},
     {"forbidden_actions", "--forbid", NULL, &forbidden},

@@ -2,6 +2,7 @@
 #ifndef TASK_DISPATCH_VERBS_H
 #define TASK_DISPATCH_VERBS_H
 
+#include "cli/cli.h"
 #include "message/store/store.h"
 #include "shared/work/tool.h"
 
@@ -9,6 +10,11 @@
 /* The policy of the configuration. */
 struct amp_task_policy;
 int task_policy(struct amp_task_policy *out, struct amp_error *err);
+
+/* worker.c: reads the types of executors as amp_tool_types_read does; USAGE also for those that an
+ * executor cannot have, and for several jobs beside them. */
+struct amp_pool_type;
+void task_types_read(const struct amp_list *given, int64_t n_jobs, struct amp_pool_type *out);
 
 /* new.c: creates a task from a document of work/task/new.h, or sends it again if it has the id of
  * an open task. text: the file that says the same, for its record, or empty. 1: it was refused, and

@@ -28,6 +28,8 @@
 static const char *base;
 static bool by_exit;
 static int64_t jobs = 1;
+static struct amp_list types, commands;
+static struct amp_pool_type list[AMP_POOL_TYPES];
 
 #define TASK_OPT_JOBS                                                                              \
     {                                                                                              \
@@ -39,6 +41,7 @@ static const struct amp_opt task_run_opts[] = {
     {0, "base", AMP_OPT_STRING, &base, "REVISION", "start of a new branch whose task has no base"},
     AMP_TOOL_RUNTIME_OPTS,
     TASK_OPT_JOBS,
+    AMP_TOOL_TYPE_OPTS(types, commands, "the command of the agents of a type instead of --exec"),
     AMP_TOOL_WORKER_OPTS("executor"),
     AMP_OPT_END,
 };
@@ -56,7 +59,7 @@ static json_t *config;
 static int pool_start(struct amp_store *store, const struct amp_worker_role *role, void *ctx,
                       struct amp_pool_options *opt, enum amp_status *status, struct amp_error *err)
 {
-    const struct amp_pool_type type = {amp_tool_worker.agent, jobs};
+    const struct amp_pool_type one = {.name = amp_tool_worker.agent, .count = jobs};
     const struct amp_pool_input input = {.role = role,
                                          .ctx = ctx,
                                          .name = amp_tool_worker.role,
@@ -68,18 +71,31 @@ static int pool_start(struct amp_store *store, const struct amp_worker_role *rol
 
     opt->session = &session;
     opt->name = amp_tool_worker.consumer;
-    opt->types = &type;
-    opt->n_types = 1;
+    opt->types = types.n ? list : &one;
+    opt->n_types = types.n ? (uint32_t)types.n : 1;
     opt->safe_ms = opt->shutdown_ms = amp_tool_worker.grace_ms;
     opt->input = &input;
     return amp_tool_pool_run(store, opt, config, status, err);
 }
 
+void task_types_read(const struct amp_list *given, int64_t n_jobs, struct amp_pool_type *out)
+{
+    amp_tool_types_read(given, out);
+    if (given->n && n_jobs > 1)
+        amp_die_usage("--jobs and --type exclude each other");
+    for (int i = 0; i < given->n; i++)
+        if (strcmp(out[i].name, "reviewer") == 0)
+            amp_die_usage("--type reviewer: the reviewers have this type");
+}
+
 static int run_check(struct amp_command *c, struct amp_error *err)
 {
     (void)c;
+    task_types_read(&types, jobs, list);
     return amp_tool_worker_check("executor", "task-dispatch.run", AMP_TOOL_COMMAND_NEEDED, &config,
-                                 err);
+                                 err) < 0
+               ? -1
+               : amp_tool_commands_read(&commands, list, types.n, err);
 }
 
 static int task_run(struct amp_command *c, struct amp_error *err)
@@ -93,8 +109,8 @@ static int task_run(struct amp_command *c, struct amp_error *err)
     const struct amp_review_options review = {.worker = amp_tool_worker};
     struct amp_pool_options pool = {.run = &opt, .review = &review};
     int rc = amp_tool_forbid_load(config, &opt, err) < 0 ? -1
-             : jobs > 1 ? pool_start(c->store, &amp_run_role, &opt, &pool, &status, err)
-                        : amp_flow_run(c->store, &opt, &status, err);
+             : jobs > 1 || types.n ? pool_start(c->store, &amp_run_role, &opt, &pool, &status, err)
+                                   : amp_flow_run(c->store, &opt, &status, err);
     amp_identities_close(amp_tool_worker.ids);
     amp_tool_forbid_free(&opt);
     amp_tool_worker_release();

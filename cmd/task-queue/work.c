@@ -1,10 +1,8 @@
 /* task-queue work: a pool of agents on the queue. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <amp/base/id.h>
-#include <amp/base/num.h>
 
 #include "base/values.h"
 #include "cli/rows.h"
@@ -15,14 +13,14 @@
 
 #define DAY_MS 86400000
 
-static struct amp_list types;
+static struct amp_list types, commands;
 static const char *name = "pool", *conflict_exec;
 static int64_t safe_ms = 30000, shutdown_ms = 30000;
 static bool drain, by_exit;
 
 /* clang-format off */
 static const struct amp_opt pool_work_opts[] = {
-    {0, "type", AMP_OPT_LIST, &types, "TYPE=N", "N agents of a type; may be repeated"},
+    AMP_TOOL_TYPE_OPTS(types, commands, "the command of the agents of a type instead of --exec"),
     {0, "name", AMP_OPT_STRING, &name, "NAME", "the pool's name in the state directory"},
     {0, "drain", AMP_OPT_FLAG, &drain, NULL, "end when no job of the types is left"},
     {0, "safe-point", AMP_OPT_DURATION, &safe_ms, "TIME",
@@ -57,39 +55,20 @@ static const struct amp_opt pool_work_opts[] = {
 };
 /* clang-format on */
 
-static void type_add(struct amp_pool_type *t, const char *text, char *mem)
-{
-    const char *eq = strchr(text, '=');
-    size_t n = eq ? (size_t)(eq - text) : strlen(text);
-
-    snprintf(mem, AMP_QUEUE_TYPE_MAX, "%.*s", (int)n, text);
-    t->name = mem;
-    t->count = 1;
-    if (n >= AMP_QUEUE_TYPE_MAX || !amp_id_is_safe(amp_span_str(mem)))
-        amp_die_usage("--type: invalid type \"%.*s\" (letters, digits, '.', '-', '_')", (int)n,
-                      text);
-    if (eq && amp_num_parse(amp_span_str(eq + 1), 1, AMP_POOL_AGENTS, &t->count, NULL) < 0)
-        amp_die_usage("--type %s: expected TYPE=N with N from 1 to %d", text, AMP_POOL_AGENTS);
-}
-
 static struct amp_pool_type list[AMP_POOL_TYPES];
 static json_t *settings;
 static char here[PATH_MAX];
 
 static int work_check(struct amp_command *c, struct amp_error *err)
 {
-    static char mem[AMP_POOL_TYPES][AMP_QUEUE_TYPE_MAX];
-
     (void)c;
     if (types.n == 0)
         amp_die_usage("no agents: give --type TYPE=N");
-    if (types.n > AMP_POOL_TYPES)
-        amp_die_usage("--type: at most %d types", AMP_POOL_TYPES);
     if (!amp_id_is_safe(amp_span_str(name)))
         amp_die_usage("--name: invalid name \"%s\" (letters, digits, '.', '-', '_')", name);
-    for (int i = 0; i < types.n; i++)
-        type_add(&list[i], types.v[i], mem[i]);
-    return amp_tool_worker_settle(AMP_TOOL_COMMAND_OR_PROVIDER, &settings, err) < 0
+    amp_tool_types_read(&types, list);
+    return amp_tool_worker_settle(AMP_TOOL_COMMAND_OR_PROVIDER, &settings, err) < 0 ||
+                   amp_tool_commands_read(&commands, list, types.n, err) < 0
                ? -1
                : amp_tool_here(here, err);
 }

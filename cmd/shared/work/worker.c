@@ -9,7 +9,9 @@
 
 #include <amp/base/child.h>
 #include <amp/base/id.h>
+#include <amp/base/num.h>
 
+#include "base/process/quote.h"
 #include "cli/config.h"
 #include "shared/finding.h"
 #include "shared/work/tool.h"
@@ -39,14 +41,14 @@ static void progress_ignore(const char *fmt, ...)
 
 /* Resolves the command relative to the current directory, not to the worktree in which it will run.
  */
-static int command_find(const char **word, struct amp_error *err)
+static int command_find(const char *option, const char **word, struct amp_error *err)
 {
     char found[PATH_MAX];
     struct amp_error why;
     char *path;
 
     if (amp_child_find(*word, environ, found, sizeof found, &why) < 0)
-        return amp_fail_text(err, AMP_USAGE, why.code, "--exec: %s", why.what);
+        return amp_fail_text(err, AMP_USAGE, why.code, "%s: %s", option, why.what);
     if (!strchr(*word, '/') || **word == '/')
         return 0;
     if (!(path = realpath(*word, NULL)))
@@ -99,7 +101,8 @@ int amp_tool_worker_settle(enum amp_tool_command need, json_t **config, struct a
     amp_tool_worker.prepare.stop = &amp_stop;
     amp_tool_worker.progress = amp_progress_wanted() ? amp_note : progress_ignore;
     amp_tool_worker.say = amp_finding_print;
-    if ((amp_tool_exec.n && command_find(&amp_tool_exec.v[0], err) < 0) || walls_choose(err) < 0 ||
+    if ((amp_tool_exec.n && command_find("--exec", &amp_tool_exec.v[0], err) < 0) ||
+        walls_choose(err) < 0 ||
         amp_config_load(amp_tool_config, amp_tool_state, config, err) < 0 ||
         amp_tool_patterns(*config, "branches", "protected", NULL, &amp_tool_worker.protected_,
                           err) < 0)
@@ -168,6 +171,60 @@ void amp_tool_worker_release(void)
 {
     amp_confine_policy_release(&policy);
     amp_tool_patterns_free(amp_tool_worker.protected_);
+}
+
+void amp_tool_types_read(const struct amp_list *types, struct amp_pool_type *out)
+{
+    static char names[AMP_POOL_TYPES][AMP_QUEUE_TYPE_MAX];
+
+    if (types->n > AMP_POOL_TYPES)
+        amp_die_usage("--type: at most %d types", AMP_POOL_TYPES);
+    for (int i = 0; i < types->n; i++) {
+        const char *text = types->v[i];
+        size_t n = strcspn(text, "=");
+        snprintf(names[i], sizeof names[i], "%.*s", (int)n, text);
+        out[i] = (struct amp_pool_type){.name = names[i], .count = 1};
+        if (n >= sizeof names[i] || !amp_id_is_safe(amp_span_str(names[i])))
+            amp_die_usage("--type: invalid type \"%.*s\" (letters, digits, '.', '-', '_')", (int)n,
+                          text);
+        if (text[n] &&
+            amp_num_parse(amp_span_str(text + n + 1), 1, AMP_POOL_AGENTS, &out[i].count, NULL) < 0)
+            amp_die_usage("--type %s: expected TYPE=N with N from 1 to %d", text, AMP_POOL_AGENTS);
+    }
+}
+
+const char *amp_tool_type_command(const char *text, const struct amp_pool_type *types, int n,
+                                  int *type)
+{
+    size_t len = strcspn(text, "=");
+
+    for (*type = 0; text[len] && *type < n; ++*type)
+        if (amp_span_is((struct amp_span){text, len}, types[*type].name))
+            return text + len + 1;
+    amp_die_usage("--command %s: expected TYPE=COMMAND with a TYPE of --type", text);
+}
+
+int amp_tool_commands_read(const struct amp_list *commands, struct amp_pool_type *types, int n,
+                           struct amp_error *err)
+{
+    for (int i = 0; i < commands->n; i++) {
+        struct amp_shell_split words; /* for the process's life */
+        int type;
+        const char *text = amp_tool_type_command(commands->v[i], types, n, &type);
+        if (amp_shell_split(amp_span_str(text), &words, err) < 0) {
+            struct amp_error why = *err;
+            return amp_fail_text(err, AMP_USAGE, why.code, "--command: %s", why.what);
+        }
+        const char **argv = calloc(words.n + 1, sizeof *argv);
+        for (size_t k = 0; argv && k < words.n; k++)
+            argv[k] = words.v[k];
+        if (!argv)
+            return amp_fail_memory(err);
+        types[type].argv = argv;
+        if (command_find("--command", &argv[0], err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* The keys that sign an agent's lines. */

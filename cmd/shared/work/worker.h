@@ -92,6 +92,22 @@ void amp_tool_worker_release(void);
 int amp_tool_worker_check(const char *role, const char *verb, enum amp_tool_command need,
                           json_t **config, struct amp_error *err);
 int amp_tool_worker_identify(struct amp_error *err);
+/* The agents of several types, and the commands of some of them. */
+#define AMP_TOOL_TYPE_OPTS(types, commands, doc_commands)                                          \
+    {0, "type", AMP_OPT_LIST, &(types), "TYPE=N", "N agents of a type; may be repeated"},          \
+    {                                                                                              \
+        0, "command", AMP_OPT_LIST, &(commands), "TYPE=COMMAND", doc_commands                      \
+    }
+struct amp_pool_type;
+/* Fills the types.n rows of out (AMP_POOL_TYPES), whose texts live as long as the process. A wrong
+ * value ends the program with USAGE. */
+void amp_tool_types_read(const struct amp_list *types, struct amp_pool_type *out);
+/* The command in a value of --command, and its type in *type, an index. */
+const char *amp_tool_type_command(const char *text, const struct amp_pool_type *types, int n,
+                                  int *type);
+/* Gives the types their commands, as words of a shell in which nothing is expanded. */
+int amp_tool_commands_read(const struct amp_list *commands, struct amp_pool_type *types, int n,
+                           struct amp_error *err);
 /* The patterns of risk.LEVEL.forbid. */
 int amp_tool_forbid_load(const json_t *config, struct amp_run_options *opt, struct amp_error *err);
 void amp_tool_forbid_free(struct amp_run_options *opt);

@@ -43,8 +43,9 @@ struct loop_plan {
 struct loop_settings {
     const char *executor, *reviewer; /* commands: see loop_command */
     const char *executor_policy, *reviewer_policy, *answer, *base, *timeout, *retries;
-    int64_t executors, reviewers; /* agents of each role */
-    bool by_exit, land;           /* land: each task when it is approved */
+    int64_t executors, reviewers;    /* agents of each role */
+    struct amp_list types, commands; /* of the executors; with types, executors is 1 */
+    bool by_exit, land;              /* land: each task when it is approved */
     struct amp_confine_cli walls;
     /* Options of the tool that every filter gets. */
     const char *allowed_signers;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/codes.h"
+#include "base/process/quote.h"
 #include "loop.h"
 
 const char *const loop_unit_names[LOOP_UNITS] = {"the coordinator", "the executor", "the reviewer",
@@ -14,6 +15,8 @@ static const char *const roles[] = {"executor", "reviewer", "admin", "system", N
 const char *const loop_fifos[] = {"executor",       "reviewer",    "admin",        "from-executor",
                                   "from-reviewer",  "from-admin",  "from-system",  "shown-executor",
                                   "shown-reviewer", "shown-admin", "shown-system", NULL};
+
+#define ARG_MAX_BYTES ((size_t)128 << 10) /* the kernel's limit */
 
 /* The filter under construction; after a failure nothing more is added. */
 struct maker {
@@ -159,6 +162,25 @@ static void walls_add(struct maker *m, const char *policy)
     list_add(m, "--write", &w->write);
 }
 
+/* Adds --command TYPE=COMMAND; the words of the command are quoted. */
+static void command_add(struct maker *m, const char *value)
+{
+    AMP_BUF struct amp_buf text = {0};
+    char **words = NULL;
+    size_t n = strcspn(value, "=") + 1;
+    amp_buf_init(&text, ARG_MAX_BYTES);
+    if (m->failed)
+        return;
+    m->failed = loop_command("--command", value + n, &words, m->err) < 0 ||
+                amp_buf_add(&text, value, n, m->err) < 0;
+    for (size_t i = 0; !m->failed && words[i]; i++)
+        m->failed = (i && amp_buf_str(&text, " ", m->err) < 0) ||
+                    amp_shell_quote(amp_span_str(words[i]), &text, m->err) < 0;
+    m->failed = m->failed || amp_buf_add(&text, "", 1, m->err) < 0;
+    option_add(m, "--command", text.data);
+    loop_words_free(words);
+}
+
 static void worker_make(struct maker *m, enum loop_unit unit, const char *command)
 {
     bool executor = unit == LOOP_EXECUTOR;
@@ -175,6 +197,10 @@ static void worker_make(struct maker *m, enum loop_unit unit, const char *comman
     int64_t n = executor ? m->s->executors : m->s->reviewers;
     snprintf(jobs, sizeof jobs, "%lld", (long long)n);
     option_add(m, "--jobs", n > 1 ? jobs : NULL);
+    if (executor)
+        list_add(m, "--type", &m->s->types);
+    for (int i = 0; executor && i < m->s->commands.n; i++)
+        command_add(m, m->s->commands.v[i]);
     option_add(m, "--timeout", m->s->timeout);
     option_add(m, "--retries", m->s->retries);
     args_add(m, "--progress", "never", "--in", NULL);

@@ -21,6 +21,7 @@
 #include "message/delivery/outbox.h"
 #include "message/protocol/amp/amp.h"
 #include "people/story/story.h"
+#include "shared/work/worker.h"
 #include "work/loop/coordinate/coordinate.h"
 #include "work/loop/pool/pool.h"
 #include "work/task/suspend.h"
@@ -163,6 +164,8 @@ static const struct amp_opt task_loop_opts[] = {
     {'j', "jobs", AMP_OPT_INT, &settings.executors, "N",
      .doc = "work on N tasks at a time, each in a worktree of its own", .min = 1,
      .max = AMP_POOL_AGENTS},
+    AMP_TOOL_TYPE_OPTS(settings.types, settings.commands,
+                       "the command of the executors of a type instead of --exec"),
     {'J', "reviewers", AMP_OPT_INT, &settings.reviewers, "N", .doc = "review N results at a time",
      .min = 1, .max = AMP_POOL_AGENTS},
     {0, "executor-policy", AMP_OPT_PATH, &settings.executor_policy, "FILE",
@@ -396,12 +399,17 @@ static int loop_check(struct amp_command *c, struct amp_error *err)
 {
     bool can_lead = settings.executor && settings.reviewer;
     char log[PATH_MAX + 8];
+    struct amp_pool_type types[AMP_POOL_TYPES];
+    int type;
     struct loop_plan plan = {0};
     if (state_choose(err) < 0)
         return -1;
     c->state = amp_tool_state;
     /* Without a log no loop runs. */
     snprintf(log, sizeof log, "%s/log", amp_tool_state);
+    task_types_read(&settings.types, settings.executors, types);
+    for (int i = 0; i < settings.commands.n; i++)
+        amp_tool_type_command(settings.commands.v[i], types, settings.types.n, &type);
     if (!can_lead && (print || c->argc == 0 || access(log, F_OK) != 0))
         die_without_commands();
     if (settings_complete(err) < 0)

@@ -197,7 +197,8 @@ static int fill_parts(const json_t *task, const char *task_id, struct parts *p,
     return 0;
 }
 
-/* A copy of the constraints with the base, which the coordinator reads from them. */
+/* A copy of the constraints with the base, which the coordinator reads from them, and the type of
+ * the agents, which a pool reads. */
 static json_t *constraints_of(const json_t *task, struct amp_new_fault *at, struct amp_error *err)
 {
     json_t *c = json_object_get(task, "tech_constraints");
@@ -206,8 +207,13 @@ static json_t *constraints_of(const json_t *task, struct amp_new_fault *at, stru
         return NULL;
     }
     json_t *copy = c ? json_copy(c) : json_object();
-    if (copy && (!*amp_json_str(task, "base") ||
-                 json_object_set(copy, "base", json_object_get(task, "base")) == 0))
+    static const char *const added[] = {"base", "agent_type"};
+    size_t n = 0;
+    while (copy && n < sizeof added / sizeof *added &&
+           (!*amp_json_str(task, added[n]) ||
+            json_object_set(copy, added[n], json_object_get(task, added[n])) == 0))
+        n++;
+    if (n == sizeof added / sizeof *added)
         return copy;
     json_decref(copy);
     amp_fail_memory(err);

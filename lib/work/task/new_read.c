@@ -43,8 +43,8 @@ static const struct {
 static const struct {
     const char *word, *member;
 } heads[] = {
-    {"id", "task_id"},    {"task", "task_id"}, {"repo", "repo"},
-    {"branch", "branch"}, {"base", "base"},    {"risk", "risk_level"},
+    {"id", "task_id"}, {"task", "task_id"},    {"repo", "repo"},       {"branch", "branch"},
+    {"base", "base"},  {"risk", "risk_level"}, {"type", "agent_type"},
 };
 
 struct reading {

@@ -86,6 +86,46 @@ nothing_left() {
   [ -z "$(ls -A "$TMPDIR")" ]
 }
 
+@test "loop --type: each task is worked on by agents of its type, with the command of the type; the printed script does the same" {
+  local way
+  printf '#!/bin/sh\necho "writer: $AMP_AGENT_TYPE $*" >>work\n' >../writer
+  printf '#!/bin/sh\necho "$AMP_AGENT_TYPE" >>work\n' >../executor
+  chmod +x ../writer
+  tasks 4
+  sed -i '1a Type: writer' ../[23].md
+  sed -i '1a Type: nobody' ../4.md
+  cp -R . ../printed
+  set -- -x ../executor -y ../reviewer --verdict-by-exit --type builder=2 --type writer=2 --command 'writer=../writer a b'
+  run -0 --separate-stderr task-dispatch loop "$@" ../[1-4].md
+  [[ $stderr == *'-004: no agents of the type "nobody": it is for the type builder'* ]]
+  cd ../printed
+  task-dispatch loop "$@" --print ../[1-4].md >../loop.sh
+  run -0 bash ../loop.sh
+  for way in ../repo .; do
+    cd "$way"
+    [ "$(states)" = "      4 done"$'\t'"2"$'\t'"approved" ]
+    for i in 1 4; do git show "work/$i:work" | diff - <(printf 'builder\nbuilder\n'); done
+    for i in 2 3; do git show "work/$i:work" | diff - <(printf 'writer: writer a b\nwriter: writer a b\n'); done
+  done
+  # A task that is tried again keeps its type.
+  task-dispatch new --type writer --print -d Text --id T-2026-009 -b work/9 | jq -e '(.msg // .).payload.tech_constraints == {agent_type: "writer"}'
+}
+
+@test "loop --type: wrong values" {
+  refused() {
+    run -64 --separate-stderr task-dispatch loop -x true -y true "${@:2}"
+    [[ $stderr == *"$1"* ]]
+  }
+  refused '--jobs and --type exclude each other' -j 2 --type builder=2
+  refused '--type reviewer: the reviewers have this type' --type reviewer=2
+  refused 'expected TYPE=N with N from 1 to' --type builder=0
+  refused '--command wirter=true: expected TYPE=COMMAND with a TYPE of --type' --type writer=1 --command wirter=true
+  refused 'error: --command: ' --type writer=1 --command writer=nowhere
+  run -64 --separate-stderr task-dispatch run --type builder=1 --command 'builder=echo $HOME' -x true
+  [[ $stderr == *'--command: '* ]]
+  [ ! -e .git/amp/log ]
+}
+
 @test "loop -j: processes that are killed lose nothing, and do nothing twice" {
   local loop i victim
   tasks 6

@@ -28,6 +28,20 @@ EOS
   [ "$(grep -c '"ack_stage":"FULFILLED"' out.ndjson)" -eq 3 ]
 }
 
+@test "the agents of a type have its command" {
+  builder <<'EOS'
+mark builder
+EOS
+  printf '#!/bin/sh\nprintf "%%s|" "$AMP_AGENT_TYPE" "$@" >%q/other\n' "$PWD" >other.sh
+  chmod +x other.sh
+  a=$(submit 0) b=$(submit 0 other)
+  pool --drain --type builder=1 --type other=1 --command "other=./other.sh 'a b' c" -x ./agent
+  is_state "$a" DONE
+  is_state "$b" DONE
+  [ -e builder ]
+  [ "$(cat other)" = 'other|a b|c|' ]
+}
+
 @test "urgent work takes the place of other work at a safe point, which goes on in its directory and session" {
   builder <<'EOS'
 if [ "$AMP_ATTEMPT" = 2 ]; then

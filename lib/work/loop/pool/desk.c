@@ -1,10 +1,28 @@
-/* The intake of a pool: reads messages, and submits those that are for its type. */
+/* The intake of a pool: reads messages, and submits them for its types. */
 #include <string.h>
 
 #include <amp/base/clock.h>
 
+#include "message/protocol/compose/json.h"
 #include "work/item/claim/submit.h"
 #include "work/loop/pool/private.h"
+
+/* The type that the task names, or else the first one. */
+static const char *type_choose(const struct amp_pool *p, const struct amp_view *v)
+{
+    const struct amp_pool_options *o = p->opt;
+    bool any = v->kind == AMP_KIND_DISPATCH && v->body.dispatch.constraints.n;
+    json_auto_t *c = any ? amp_json_load(v->body.dispatch.constraints, NULL) : NULL;
+    const char *name = amp_json_str(c, "agent_type");
+
+    for (uint32_t i = 0; i < o->n_types; i++)
+        if (strcmp(o->types[i].name, name) == 0)
+            return o->types[i].name;
+    if (*name)
+        o->worker.note("%.*s: no agents of the type \"%.64s\": it is for the type %s",
+                       AMP_CLIP(v->task, 64), name, o->types[0].name);
+    return o->types[0].name;
+}
 
 /* The job of a message is its own, also if another message asked for the same work. */
 static int message_submit(void *ctx, struct amp_view *v, struct amp_error *err)
@@ -18,7 +36,7 @@ static int message_submit(void *ctx, struct amp_view *v, struct amp_error *err)
     amp_span_copy(v->id, salt, sizeof salt);
     const struct amp_submitter q = {.store = p->store,
                                     .order = p->order,
-                                    .type = slot->type->name,
+                                    .type = type_choose(slot->pool, v),
                                     .salt = salt,
                                     .actor = slot->consumer};
 
@@ -56,7 +74,7 @@ int amp_desk_open(struct amp_slot *slot, struct amp_pool *pool, struct amp_error
     const struct amp_pool_input *in = o->input;
 
     *slot = (struct amp_slot){.pool = pool, .type = &o->types[0], .due_ms = -1};
-    snprintf(slot->agent, sizeof slot->agent, "%s", slot->type->name);
+    snprintf(slot->agent, sizeof slot->agent, "%s", o->worker.agent);
     snprintf(slot->consumer, sizeof slot->consumer, "%s", in->consumer);
     slot->opt = o->worker;
     slot->opt.role = in->name;

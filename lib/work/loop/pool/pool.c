@@ -235,12 +235,12 @@ static int is_drained(struct amp_pool *p, struct amp_error *err)
 }
 
 /* Whether an agent works, and does not only wait for the end of a suspension; `kept` gets the
- * number of those that do. */
-static bool any_works(const struct amp_pool *p, uint64_t *kept, bool *any_free)
+ * number of those that do, `has_idle` the types with others. */
+static bool any_works(const struct amp_pool *p, uint64_t *kept, bool has_idle[AMP_POOL_TYPES])
 {
     for (uint32_t i = p->first; i < p->n_slots; i++) {
         const struct amp_slot *s = p->slot[i];
-        *any_free |= !s->has_job;
+        has_idle[s->type - p->opt->types] |= !s->has_job;
         *kept += s->has_job;
         if (s->has_job && !s->w.waits)
             return true;
@@ -253,21 +253,30 @@ static bool any_works(const struct amp_pool *p, uint64_t *kept, bool *any_free)
 static int input_ended(struct amp_pool *p, struct amp_error *err)
 {
     struct amp_order_counts c;
-    uint64_t kept = 0;
-    bool any_free = false;
-    struct amp_span type = amp_span_str(p->opt->types[0].name), id;
-    const struct amp_order_want want = {p->opt->name, &type, 1, p->opt->name, amp_now_ms()};
+    uint64_t kept = 0, working = 0, waiting = 0;
+    bool has_idle[AMP_POOL_TYPES] = {false};
+    struct amp_span idle[AMP_POOL_TYPES], id;
+    struct amp_order_want want = {p->opt->name, idle, 0, p->opt->name, amp_now_ms()};
 
-    if (p->slot[0]->turn || any_works(p, &kept, &any_free))
+    if (p->slot[0]->turn || any_works(p, &kept, has_idle))
         return 0;
-    if (amp_order_counts(p->order, type, &c, err) < 0)
-        return -1;
-    if (c.parked || c.working > kept || type_closed(p, type) > 0)
+    for (uint32_t i = 0; i < p->opt->n_types; i++) {
+        struct amp_span type = amp_span_str(p->opt->types[i].name);
+        if (amp_order_counts(p->order, type, &c, err) < 0)
+            return -1;
+        if (c.parked || type_closed(p, type) > 0)
+            return 0;
+        working += c.working;
+        waiting += c.waiting;
+        if (has_idle[i])
+            idle[want.n_types++] = type;
+    }
+    if (working > kept)
         return 0;
-    int ready = any_free ? amp_order_pick(p->order, &want, &id, err) : 0;
+    int ready = want.n_types ? amp_order_pick(p->order, &want, &id, err) : 0;
     if (ready)
         return ready < 0 ? -1 : 0;
-    kept += c.waiting;
+    kept += waiting;
     if (kept == 0)
         return 1;
     p->opt->worker.note("%llu %s kept until a suspension is lifted", (unsigned long long)kept,

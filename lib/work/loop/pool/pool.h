@@ -48,12 +48,13 @@
 struct amp_pool_type {
     const char *name; /* "builder": its agents are builder-1, builder-2, … */
     int64_t count;
+    const char *const *argv; /* its command; NULL: the worker's */
 };
 
-/* The messages that a pool reads for its one type: `run` and `review` with several agents. They are
- * taken as a worker of the role takes them (work/attempt/worker.h), and submitted. All agents sign
- * with its key. After their end,
- * the pool ends when it has no work that can go on. */
+/* The messages that a pool reads: `run` and `review` with several agents. They are taken as a
+ * worker of the role takes them (work/attempt/worker.h), and submitted for the type that the task
+ * names (tech_constraints.agent_type), or else for the first one. All agents sign with the key of
+ * the worker's agent. After their end, the pool ends when it has no work that can go on. */
 struct amp_pool_input {
     const struct amp_worker_role *role;
     void *ctx;                 /* the role's */
@@ -64,7 +65,8 @@ struct amp_pool_input {
 };
 
 struct amp_pool_options {
-    /* role, agent, consumer, ids, in, out, wait and stop are set by the pool. */
+    /* role, consumer, ids, in, out, wait and stop are set by the pool, and agent, which an input
+     * needs. */
     struct amp_worker_options worker;
     const struct amp_run_options *run;         /* its worker is not used */
     const struct amp_review_options *review;   /* the same */

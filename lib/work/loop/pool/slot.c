@@ -377,6 +377,8 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->opt.role = role;
     slot->opt.type = type->name;
     slot->opt.agent = slot->agent;
+    if (type->argv)
+        slot->opt.argv = type->argv;
     slot->opt.consumer = slot->consumer;
     slot->opt.stop = &slot->stop;
     slot->opt.wait = amp_slot_wait;
@@ -393,7 +395,7 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->session = *o->session;
     slot->session.worker = slot->opt;
     /* Another agent may go on with a message of the input, so all speak as one executor. */
-    snprintf(principal, sizeof principal, "%s/%s", role, o->input ? type->name : agent);
+    snprintf(principal, sizeof principal, "%s/%s", role, o->input ? o->worker.agent : agent);
     if (o->identify && (o->identify(o->identify_ctx, principal, &slot->ids, err) < 0 ||
                         o->identify(o->identify_ctx, agent, &slot->own, err) < 0))
         return -1;
