@@ -147,15 +147,17 @@ int amp_landings_read(struct amp_store *s, struct amp_span task, struct amp_land
 }
 
 struct moved {
-    const char *branch;
+    const char *branch, *to;
     char at[65];
     bool went;
 };
 
 static bool landing_follow(struct moved *m, const struct amp_landing *l)
 {
-    return amp_span_is(l->branch, m->branch) && amp_span_is(l->from, m->at) &&
-           !amp_span_eq(l->from, l->to) && amp_span_copy(l->to, m->at, sizeof m->at);
+    /* Another landing may have moved it on since. */
+    return strcmp(m->at, m->to) != 0 && amp_span_is(l->branch, m->branch) &&
+           amp_span_is(l->from, m->at) && !amp_span_eq(l->from, l->to) &&
+           amp_span_copy(l->to, m->at, sizeof m->at);
 }
 
 static int landings_follow(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
@@ -178,7 +180,8 @@ static int landings_follow(void *ctx, struct amp_span id, const struct amp_store
 int amp_landings_moved(struct amp_store *s, const char *branch, const char *from, const char *to,
                        struct amp_error *err)
 {
-    struct moved m = {.branch = branch, .went = amp_span_copy(amp_span_str(from), m.at, 65)};
+    struct moved m = {
+        .branch = branch, .to = to, .went = amp_span_copy(amp_span_str(from), m.at, 65)};
 
     while (m.went && strcmp(m.at, to) != 0) {
         m.went = false;
