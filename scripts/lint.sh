@@ -548,10 +548,12 @@ check_codes() {
     tr '\n\0' ' \n' | sed -n 's/^\([^:]*\):.*"\(\w*\)"$/\1: "\2" is a text: write AMP_CODE(\2)/p' | findings
 }
 
-# A name has one meaning: no two files define a struct, union, enum or macro of the same amp_ name.
+# A name has one meaning: no two files define a struct, union, enum or macro of the same amp_ name, and no file defines
+# a struct of the name of one in a header. Those of .c files are private: two of them may have one name.
 check_names() {
-  grep -noE '^(((struct|union|enum) amp_\w+) \{|#define AMP_\w+)' {cmd,lib,libexec,include}/**/*.[ch] | sed 's/ {$//' |
-    awk -F: '
+  grep -noE '^((struct|union|enum) \w+ \{|#define AMP_\w+)' {include,lib,cmd,libexec}/**/*.h {lib,cmd,libexec}/**/*.c |
+    sed 's/ {$//' | awk -F: '
+      !($3 in first) && $1 ~ /c$/ && $3 !~ /^(#define|[a-z]+ amp_)/ { next }
       !($3 in first) { first[$3] = $1; next }
       first[$3] != $1 { print $1 ":" $2 ": " $3 ": also in " first[$3] }' | findings
 }

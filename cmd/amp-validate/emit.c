@@ -9,7 +9,7 @@
 
 enum { SHOWN_OF_LONG_LINE = 200 };
 
-static const struct amp_finding *first_error(const struct verdict *v)
+static const struct amp_finding *first_error(const struct line_verdict *v)
 {
     for (unsigned i = 0; i < v->n_findings; i++)
         if (v->findings[i].severity == AMP_SEV_ERROR)
@@ -29,7 +29,7 @@ static void write_found(struct amp_jw *w, const struct amp_found *at)
 
 /* The members that verdicts and wrapped lines begin with. */
 static void write_line(struct amp_jw *w, const struct validate_options *opt,
-                       const struct verdict *v, struct place at)
+                       const struct line_verdict *v, struct line_place at)
 {
     static const struct amp_span none = {"", 0};
     if (opt->name_files)
@@ -47,14 +47,14 @@ static void write_line(struct amp_jw *w, const struct validate_options *opt,
 }
 
 /* --output: the standard output of the schema. */
-static void write_output(struct amp_jw *w, const struct verdict *v)
+static void write_output(struct amp_jw *w, const struct line_verdict *v)
 {
     if (v->output.n == 0)
         return;
     amp_jw_member_raw(w, "output", v->output);
 }
 
-static int write_verdict(const struct validate_options *opt, const struct verdict *v,
+static int write_verdict(const struct validate_options *opt, const struct line_verdict *v,
                          struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
@@ -86,7 +86,8 @@ static int write_verdict(const struct validate_options *opt, const struct verdic
 }
 
 /* The members of a record, without those of the wrapper. */
-static void write_finding(struct amp_jw *w, const struct verdict *v, const struct amp_finding *f)
+static void write_finding(struct amp_jw *w, const struct line_verdict *v,
+                          const struct amp_finding *f)
 {
     amp_jw_open(w, '{');
     amp_finding_members(w, f);
@@ -115,7 +116,7 @@ static int write_own(struct amp_jw *w, struct amp_span text, struct amp_error *e
     return 0;
 }
 
-static int write_annotated(const struct validate_options *opt, const struct verdict *v,
+static int write_annotated(const struct validate_options *opt, const struct line_verdict *v,
                            struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
@@ -141,7 +142,7 @@ static int write_annotated(const struct validate_options *opt, const struct verd
 }
 
 /* --effective: the policy that applies to a valid message, if it has one. */
-static int write_effective(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+static int write_effective(const struct line_verdict *v, struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_spec *s = v->view ? amp_spec_of(v->view->protocol) : NULL;
     struct amp_jw w;
@@ -160,7 +161,7 @@ static int write_effective(const struct verdict *v, struct amp_buf *out, struct 
 }
 
 /* The refusal of a line, if its protocol has one. */
-static int write_refusal(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+static int write_refusal(const struct line_verdict *v, struct amp_buf *out, struct amp_error *err)
 {
     static const struct amp_view unread = {.payload = AMP_TOK_NONE};
     const struct amp_finding *f = first_error(v);
@@ -168,8 +169,8 @@ static int write_refusal(const struct verdict *v, struct amp_buf *out, struct am
     return f && amp_refuse(of, f, amp_now_ms(), out, err) == AMP_REFUSE_FAILED ? -1 : 0;
 }
 
-static int compose_line(const struct validate_options *opt, const struct verdict *v,
-                        struct result *r, struct amp_error *err)
+static int compose_line(const struct validate_options *opt, const struct line_verdict *v,
+                        struct chunk_result *r, struct amp_error *err)
 {
     size_t begun = r->text.len;
     int got = 0;
@@ -193,8 +194,8 @@ static int compose_line(const struct validate_options *opt, const struct verdict
 }
 
 /* Passes the line, or its conversion. */
-static int pass_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
-                     struct amp_error *err)
+static int pass_line(const struct validate_options *opt, const struct line_verdict *v,
+                     struct chunk_result *r, struct amp_error *err)
 {
     if (v->chunk->found && report_found(opt, v, &r->reports, err) < 0)
         return -1;
@@ -206,8 +207,8 @@ static int pass_line(const struct validate_options *opt, const struct verdict *v
                : result_end(r, begun, err);
 }
 
-int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
-              struct amp_error *err)
+int emit_line(const struct validate_options *opt, const struct line_verdict *v,
+              struct chunk_result *r, struct amp_error *err)
 {
     bool passes = opt->mode == MODE_PASS || opt->mode == MODE_NACK;
     bool reports = opt->mode == MODE_CHECK || opt->mode == MODE_ANNOTATE;

@@ -173,7 +173,7 @@ static int ask_line(struct history *h, struct amp_span line, uint64_t tag, struc
     }
 }
 
-int history_ask(struct history *h, const struct result *r, struct amp_error *err)
+int history_ask(struct history *h, const struct chunk_result *r, struct amp_error *err)
 {
     if (r->n_asks > h->cap) {
         struct reply *reply = realloc(h->reply, r->n_asks * sizeof *reply);

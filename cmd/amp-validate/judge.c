@@ -26,7 +26,7 @@ struct judge {
     char rest[AMP_REST_MAX];                 /* the sentence for further findings */
     bool refused;                            /* one of the findings is an error */
     char number[24], least[40], pointer[40]; /* of its number */
-    const struct number *ordered; /* of the next valid line with a number; NULL: not known */
+    const struct line_number *ordered; /* of the next valid line with a number; NULL: not known */
 };
 
 enum { CONVERTED_EXTRA = 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
@@ -129,7 +129,7 @@ static void note_lost(void *ctx, const struct amp_finding *f)
 }
 
 /* --to, for a valid line. */
-static int convert_line(struct judge *j, struct verdict *v, struct amp_error *err)
+static int convert_line(struct judge *j, struct line_verdict *v, struct amp_error *err)
 {
     amp_buf_reset(&j->converted);
     enum amp_convert_result got = amp_convert_message(j->convert, v->view, j->opt->to, j->opt->fill,
@@ -161,7 +161,7 @@ static void note_own(struct judge *j, const char *code, const char *rule, const 
     note_finding(j, &f);
 }
 
-static int add_ask(struct result *r, struct amp_span line, struct amp_error *err)
+static int add_ask(struct chunk_result *r, struct amp_span line, struct amp_error *err)
 {
     if (amp_grow(&r->asks, &r->cap_asks, r->n_asks, sizeof *r->asks, err) < 0)
         return -1;
@@ -172,7 +172,7 @@ static int add_ask(struct result *r, struct amp_span line, struct amp_error *err
 /* Adds the findings of the history to a line that is valid by itself, with the names of its view.
  */
 static int note_answer(struct judge *j, struct history *h, size_t n, const struct amp_view *v,
-                       struct result *r, struct amp_error *err)
+                       struct chunk_result *r, struct amp_error *err)
 {
     const char *why = "";
     unsigned before = j->n_findings;
@@ -191,16 +191,16 @@ static int note_answer(struct judge *j, struct history *h, size_t n, const struc
     return 0;
 }
 
-void judge_order(struct judge *j, const struct number *numbers)
+void judge_order(struct judge *j, const struct line_number *numbers)
 {
     j->ordered = numbers;
 }
 
 /* Notes the number of a valid line, or, if its order is known, adds a finding if it falls. */
-static int note_number(struct judge *j, const struct amp_view *v, struct result *r,
+static int note_number(struct judge *j, const struct amp_view *v, struct chunk_result *r,
                        struct amp_error *err)
 {
-    struct number n;
+    struct line_number n;
     const char *member = amp_spec_of(v->protocol) ? amp_spec_of(v->protocol)->rises : NULL;
     if (!order_number(v, &n))
         return 0;
@@ -231,7 +231,7 @@ static int note_number(struct judge *j, const struct amp_view *v, struct result 
 }
 
 /* The standard output goes with the verdict, and with the first record of a refused line. */
-static int add_output(struct judge *j, struct verdict *v, struct amp_error *err)
+static int add_output(struct judge *j, struct line_verdict *v, struct amp_error *err)
 {
     if (j->opt->output == AMP_OUTPUT_FLAG || (!j->refused && j->opt->mode == MODE_PASS))
         return 0;
@@ -247,8 +247,8 @@ static int add_output(struct judge *j, struct verdict *v, struct amp_error *err)
 }
 
 /* One line; *asked counts the lines that have a history. */
-static int judge_line(struct judge *j, struct verdict *v, bool asking, struct history *h,
-                      size_t *asked, struct result *r, struct amp_error *err)
+static int judge_line(struct judge *j, struct line_verdict *v, bool asking, struct history *h,
+                      size_t *asked, struct chunk_result *r, struct amp_error *err)
 {
     struct amp_view view;
     char expected[64];
@@ -292,7 +292,7 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
 }
 
 int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct history *h, size_t most,
-                struct result *r, struct amp_error *err)
+                struct chunk_result *r, struct amp_error *err)
 {
     const char *p = c->bytes.p, *end = p + c->bytes.n;
     size_t asked = 0;
@@ -304,11 +304,11 @@ int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct hist
         size_t whole = lf ? (size_t)(lf - p) + 1 : (size_t)(end - p), n = lf ? whole - 1 : whole;
         if (n > 0 && p[n - 1] == '\r' && !c->document)
             n--;
-        struct verdict v = {.chunk = c,
-                            .bytes = {p, n},
-                            .whole = {p, whole},
-                            .line = c->line + r->lines,
-                            .offset = c->offset + (uint64_t)(p - c->bytes.p)};
+        struct line_verdict v = {.chunk = c,
+                                 .bytes = {p, n},
+                                 .whole = {p, whole},
+                                 .line = c->line + r->lines,
+                                 .offset = c->offset + (uint64_t)(p - c->bytes.p)};
         if ((n > 0 || empty) && judge_line(j, &v, asking, h, &asked, r, err) < 0)
             return -1;
         empty = false;

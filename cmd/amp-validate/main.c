@@ -149,7 +149,7 @@ static int run_schema(struct amp_command *c, struct amp_error *err)
     if (!user)
         return -1;
     opt.user = user;
-    int rc = session_run(&opt, c->argv, c->argc, err);
+    int rc = validation_run(&opt, c->argv, c->argc, err);
     amp_schema_free(user);
     return rc;
 }
@@ -236,7 +236,7 @@ static int run_files(struct amp_command *c, struct amp_error *err)
     opt.color = amp_color(stderr);
     check_combination(c->argc, c->argv);
     check_conversion();
-    return own.file ? run_schema(c, err) : session_run(&opt, c->argv, c->argc, err);
+    return own.file ? run_schema(c, err) : validation_run(&opt, c->argv, c->argc, err);
 }
 
 static const struct amp_verb verbs[] = {
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
         .statuses = statuses,
         AMP_CONFIG_OF_TOOL,
         .values = info_values,
-        .summary = session_summary,
+        .summary = validation_summary,
     };
     return amp_cli_main(&tool, argc, argv);
 }

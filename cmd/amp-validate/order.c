@@ -18,17 +18,17 @@ void order_release(struct order *o)
     amp_map_release(&o->last);
 }
 
-bool order_number(const struct amp_view *v, struct number *out)
+bool order_number(const struct amp_view *v, struct line_number *out)
 {
     const struct amp_spec *spec = amp_spec_of(v->protocol);
     if (!spec || !spec->rises || !v->has_sequence || v->from.n == 0 ||
         (v->has_attempt && v->attempt > 0))
         return false;
-    *out = (struct number){.sender = amp_keyed_hash(key, v->from), .n = v->sequence};
+    *out = (struct line_number){.sender = amp_keyed_hash(key, v->from), .n = v->sequence};
     return true;
 }
 
-int order_take(struct order *o, struct number *v, size_t n, bool strict, struct amp_error *err)
+int order_take(struct order *o, struct line_number *v, size_t n, bool strict, struct amp_error *err)
 {
     int any = 0;
     for (size_t i = 0; i < n; i++) {

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "message/protocol/spec.h"
 
-struct number {
+struct line_number {
     uint64_t sender; /* a keyed hash of its name */
     int64_t n;
     bool falls; /* it is lower than the last one before it, `last` */
@@ -23,10 +23,11 @@ void order_init(struct order *o);
 void order_release(struct order *o);
 
 /* The number of a message; false: it has none, or is a further attempt, which may repeat one. */
-bool order_number(const struct amp_view *v, struct number *out);
+bool order_number(const struct amp_view *v, struct line_number *out);
 /* Compares the numbers, in the order of the stream. strict: a message whose number falls is
  * refused, so the next one is compared with the one before it. 1: one of them falls; 0: none does;
  * -1: out of memory. */
-int order_take(struct order *o, struct number *v, size_t n, bool strict, struct amp_error *err);
+int order_take(struct order *o, struct line_number *v, size_t n, bool strict,
+               struct amp_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "session.h"
+#include "validation.h"
 
 enum { JOBS_MOST = 64, SLOTS_EACH = 3, CHUNK_SIZE = 128 << 10, LINES_MOST = 8192 };
 
@@ -22,13 +22,13 @@ struct slot {
     enum progress progress; /* under the lock */
     struct amp_buf buf;     /* the chunk's memory */
     struct chunk chunk;
-    struct result result;
+    struct chunk_result result;
     bool failed;
     struct amp_error err;
 };
 
 struct pool {
-    struct session *session;
+    struct validation *session;
     pthread_mutex_t lock;
     pthread_cond_t work;
     pthread_t thread[JOBS_MOST];
@@ -116,7 +116,7 @@ static int start_thread(struct pool *p)
     return failed ? -1 : 0;
 }
 
-static struct pool *pool_new(struct session *s, struct amp_error *err)
+static struct pool *pool_new(struct validation *s, struct amp_error *err)
 {
     struct pool *p = calloc(1, sizeof *p);
     if (!p) {
@@ -154,7 +154,7 @@ enum gathered {
 };
 
 /* Gathers about CHUNK_SIZE. */
-static enum gathered gather_chunk(struct session *s, struct stream *in, struct chunk *c,
+static enum gathered gather_chunk(struct validation *s, struct input_stream *in, struct chunk *c,
                                   struct amp_error *err)
 {
     for (;;) {
@@ -163,7 +163,7 @@ static enum gathered gather_chunk(struct session *s, struct stream *in, struct c
             return GATHERED_CHUNK;
         if (in->eof)
             return GATHERED_END;
-        int ready = session_wait(in->fd, -1, false, err);
+        int ready = validation_wait(in->fd, -1, false, err);
         if (ready < 0)
             return GATHERED_ERROR;
         if (ready == 0)
@@ -193,7 +193,7 @@ static uint64_t limit_lines(struct chunk *c)
     return lines;
 }
 
-static int hand_out(struct pool *p, struct stream *in, struct chunk *c, struct amp_error *err)
+static int hand_out(struct pool *p, struct input_stream *in, struct chunk *c, struct amp_error *err)
 {
     struct slot *slot = &p->slot[(p->head + p->count) % p->n_slots];
     uint64_t lines = limit_lines(c);
@@ -218,39 +218,39 @@ static struct slot *finished_slot(struct pool *p)
     return done ? slot : NULL;
 }
 
-static enum session_end slot_emit(struct pool *p, struct slot *slot, struct amp_error *err)
+static enum validation_end slot_emit(struct pool *p, struct slot *slot, struct amp_error *err)
 {
-    struct session *s = p->session;
+    struct validation *s = p->session;
     if (slot->failed) {
         *err = slot->err;
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     }
     if (s->history &&
         (history_ask(s->history, &slot->result, err) < 0 ||
          judge_chunk(s->judge, &slot->chunk, false, s->history, 0, &slot->result, err) < 0))
-        return SESSION_FAILED;
-    enum session_end end = session_emit(s, &slot->chunk, &slot->result, err);
+        return VALIDATION_FAILED;
+    enum validation_end end = validation_emit(s, &slot->chunk, &slot->result, err);
     slot->progress = FREE; /* no worker reads a slot that is done */
     p->head = (p->head + 1) % p->n_slots;
     p->count--;
     return end;
 }
 
-static enum session_end emit_finished(struct pool *p, struct amp_error *err)
+static enum validation_end emit_finished(struct pool *p, struct amp_error *err)
 {
     struct slot *slot;
-    enum session_end end = SESSION_CONTINUES;
+    enum validation_end end = VALIDATION_CONTINUES;
     uint64_t n;
     ssize_t got = read(p->done, &n, sizeof n);
     (void)got; /* only resets the counter */
-    while (end == SESSION_CONTINUES && (slot = finished_slot(p)) != NULL)
+    while (end == VALIDATION_CONTINUES && (slot = finished_slot(p)) != NULL)
         end = slot_emit(p, slot, err);
     return end;
 }
 
-static enum session_end pool_run(struct pool *p, struct stream *in, struct amp_error *err)
+static enum validation_end pool_run(struct pool *p, struct input_stream *in, struct amp_error *err)
 {
-    struct session *s = p->session;
+    struct validation *s = p->session;
     bool ended = false;
     while (!ended || p->count > 0) {
         struct chunk c;
@@ -258,29 +258,30 @@ static enum session_end pool_run(struct pool *p, struct stream *in, struct amp_e
         if (!ended && p->count < p->n_slots) {
             got = gather_chunk(s, in, &c, err);
             if (got == GATHERED_ERROR || (got == GATHERED_CHUNK && hand_out(p, in, &c, err) < 0))
-                return SESSION_FAILED;
+                return VALIDATION_FAILED;
             ended = got == GATHERED_END;
         }
-        enum session_end end = emit_finished(p, err);
-        if (end != SESSION_CONTINUES)
+        enum validation_end end = emit_finished(p, err);
+        if (end != VALIDATION_CONTINUES)
             return end;
         if (got != GATHERED_NOTHING || finished_slot(p) || (ended && p->count == 0))
             continue;
-        if (p->count == 0 && session_settle(err) < 0)
-            return SESSION_FAILED;
+        if (p->count == 0 && validation_settle(err) < 0)
+            return VALIDATION_FAILED;
         bool room = !ended && p->count < p->n_slots;
-        if (session_wait(room ? in->fd : -1, p->done, true, err) < 0)
-            return SESSION_FAILED;
+        if (validation_wait(room ? in->fd : -1, p->done, true, err) < 0)
+            return VALIDATION_FAILED;
     }
-    return SESSION_CONTINUES;
+    return VALIDATION_CONTINUES;
 }
 
-enum session_end parallel_input(struct session *s, struct stream *in, struct amp_error *err)
+enum validation_end parallel_input(struct validation *s, struct input_stream *in,
+                                   struct amp_error *err)
 {
     struct pool *p = pool_new(s, err);
     if (!p)
-        return SESSION_FAILED;
-    enum session_end end = pool_run(p, in, err);
+        return VALIDATION_FAILED;
+    enum validation_end end = pool_run(p, in, err);
     pool_free(p);
     return end;
 }

@@ -43,22 +43,22 @@ int report_open(const struct validate_options *opt, struct amp_error *err)
     return amp_outq_open(&records, fd, own, PENDING_MOST, err);
 }
 
-struct place place_of(const struct verdict *v, const struct amp_finding *f)
+struct line_place place_of(const struct line_verdict *v, const struct amp_finding *f)
 {
-    struct place at = {v->line, v->offset};
+    struct line_place at = {v->line, v->offset};
     for (size_t i = 0; f && v->chunk->document && i < f->offset && i < v->bytes.n; i++)
         if (v->bytes.p[i] == '\n')
-            at = (struct place){at.line + 1, v->offset + i + 1};
+            at = (struct line_place){at.line + 1, v->offset + i + 1};
     return at;
 }
 
-static const char *file_of(const struct validate_options *opt, const struct verdict *v)
+static const char *file_of(const struct validate_options *opt, const struct line_verdict *v)
 {
     return opt->name_files ? v->chunk->file : NULL;
 }
 
 /* A record of its own form, because the message is valid. */
-static int add_found_record(const struct validate_options *opt, const struct verdict *v,
+static int add_found_record(const struct validate_options *opt, const struct line_verdict *v,
                             struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_found *at = v->chunk->found;
@@ -80,8 +80,8 @@ static int add_found_record(const struct validate_options *opt, const struct ver
     return amp_jw_end_line(&w, err);
 }
 
-int report_found(const struct validate_options *opt, const struct verdict *v, struct amp_buf *out,
-                 struct amp_error *err)
+int report_found(const struct validate_options *opt, const struct line_verdict *v,
+                 struct amp_buf *out, struct amp_error *err)
 {
     static const char *const where[] = {"on a line", "in a fence", "in prose", "inside an object",
                                         "in a string"};
@@ -99,7 +99,7 @@ int report_found(const struct validate_options *opt, const struct verdict *v, st
     return amp_diagnostic(AMP_DIAG_NOTE, opt->color, amp_buf_span(&text), out, err);
 }
 
-int report_add(const struct validate_options *opt, const struct verdict *v,
+int report_add(const struct validate_options *opt, const struct line_verdict *v,
                const struct amp_finding *f, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_line_place at = {.tool = amp_cli_name(),

@@ -8,9 +8,9 @@
 
 enum { TEXT_MOST = 1 << 30 };
 
-int result_init(struct result *r, const struct validate_options *opt, struct amp_error *err)
+int result_init(struct chunk_result *r, const struct validate_options *opt, struct amp_error *err)
 {
-    *r = (struct result){.lines = 0};
+    *r = (struct chunk_result){.lines = 0};
     amp_buf_init(&r->text, TEXT_MOST);
     amp_buf_init(&r->reports, TEXT_MOST);
     if (opt->stats && !(r->stats = stats_new()))
@@ -18,7 +18,7 @@ int result_init(struct result *r, const struct validate_options *opt, struct amp
     return 0;
 }
 
-void result_release(struct result *r)
+void result_release(struct chunk_result *r)
 {
     free(r->pieces);
     free(r->asks);
@@ -28,7 +28,7 @@ void result_release(struct result *r)
     amp_buf_release(&r->reports);
 }
 
-void result_reset(struct result *r)
+void result_reset(struct chunk_result *r)
 {
     amp_buf_reset(&r->text);
     amp_buf_reset(&r->reports);
@@ -40,7 +40,7 @@ void result_reset(struct result *r)
         stats_reset(r->stats);
 }
 
-static int piece_add(struct result *r, struct piece p, struct amp_error *err)
+static int piece_add(struct chunk_result *r, struct piece p, struct amp_error *err)
 {
     if (r->n_pieces > 0) {
         struct piece *last = &r->pieces[r->n_pieces - 1];
@@ -55,20 +55,20 @@ static int piece_add(struct result *r, struct piece p, struct amp_error *err)
     return 0;
 }
 
-int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
+int result_pass(struct chunk_result *r, const struct chunk *c, struct amp_span whole,
                 struct amp_error *err)
 {
     return piece_add(r, (struct piece){true, (size_t)(whole.p - c->bytes.p), whole.n}, err);
 }
 
-int result_end(struct result *r, size_t begun, struct amp_error *err)
+int result_end(struct chunk_result *r, size_t begun, struct amp_error *err)
 {
     if (r->text.len == begun)
         return 0;
     return piece_add(r, (struct piece){false, begun, r->text.len - begun}, err);
 }
 
-void result_count(struct result *r, const char *code)
+void result_count(struct chunk_result *r, const char *code)
 {
     unsigned i = 0;
     while (i < r->n_refusals && i < REFUSALS_MOST - 1 && strcmp(r->refusals[i].code, code) != 0)

@@ -63,7 +63,7 @@ static struct row *row_of(struct table *t, enum amp_protocol p, struct amp_span 
     return &t->row[t->n - 1];
 }
 
-void stats_line(struct stats *s, const struct verdict *v)
+void stats_line(struct stats *s, const struct line_verdict *v)
 {
     s->lines++;
     s->bytes += v->whole.n;

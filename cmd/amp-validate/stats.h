@@ -7,7 +7,7 @@
 /* Freed with free(3); NULL if out of memory. */
 struct stats *stats_new(void);
 void stats_reset(struct stats *s);
-void stats_line(struct stats *s, const struct verdict *v);
+void stats_line(struct stats *s, const struct line_verdict *v);
 void stats_add(struct stats *to, const struct stats *from);
 void stats_print(struct stats *s, const struct validate_options *opt, int64_t ms);
 /* Writes the line on a terminal, at most four times a second; returns whether it did. */

@@ -11,19 +11,19 @@
 
 enum { READ_SIZE = 64 << 10, GATHERED_MOST = 512 << 10 };
 
-void stream_init(struct stream *s, const char *file, int fd, size_t max_line)
+void stream_init(struct input_stream *s, const char *file, int fd, size_t max_line)
 {
-    *s = (struct stream){.file = file, .fd = fd, .line = 1, .max_line = max_line};
+    *s = (struct input_stream){.file = file, .fd = fd, .line = 1, .max_line = max_line};
     /* One line with its CRLF, and further lines. */
     amp_buf_init(&s->buf, max_line + 2 + GATHERED_MOST);
 }
 
-void stream_release(struct stream *s)
+void stream_release(struct input_stream *s)
 {
     amp_buf_release(&s->buf);
 }
 
-enum amp_read stream_fill(struct stream *s, struct amp_error *err)
+enum amp_read stream_fill(struct input_stream *s, struct amp_error *err)
 {
     if (s->eof)
         return AMP_READ_END;
@@ -38,7 +38,7 @@ enum amp_read stream_fill(struct stream *s, struct amp_error *err)
     return got;
 }
 
-void stream_take(struct stream *s, size_t bytes, uint64_t lines)
+void stream_take(struct input_stream *s, size_t bytes, uint64_t lines)
 {
     s->pos += bytes;
     s->offset += bytes;
@@ -48,7 +48,7 @@ void stream_take(struct stream *s, size_t bytes, uint64_t lines)
 }
 
 /* Drops the rest of a line that is too long; false if the line goes on. */
-static bool skip_rest(struct stream *s)
+static bool skip_rest(struct input_stream *s)
 {
     size_t have = s->buf.len - s->pos;
     const char *first = s->buf.data + s->pos;
@@ -58,7 +58,7 @@ static bool skip_rest(struct stream *s)
     return !s->skipping;
 }
 
-bool stream_chunk(struct stream *s, struct chunk *out)
+bool stream_chunk(struct input_stream *s, struct chunk *out)
 {
     if (s->skipping && !skip_rest(s))
         return false;
@@ -82,7 +82,7 @@ bool stream_chunk(struct stream *s, struct chunk *out)
     return true;
 }
 
-int stream_give(struct stream *s, const struct chunk *c, uint64_t lines, struct amp_buf *buf,
+int stream_give(struct input_stream *s, const struct chunk *c, uint64_t lines, struct amp_buf *buf,
                 struct amp_error *err)
 {
     const char *rest = c->bytes.p + c->bytes.n;

@@ -20,7 +20,7 @@ struct chunk {
 };
 
 /* An input. A chunk is valid until the next stream_fill, or longer after stream_give. */
-struct stream {
+struct input_stream {
     const char *file;
     int fd;
     struct amp_buf buf;
@@ -29,16 +29,16 @@ struct stream {
     size_t max_line;
     bool eof, skipping;
 };
-void stream_init(struct stream *s, const char *file, int fd, size_t max_line);
-void stream_release(struct stream *s);
+void stream_init(struct input_stream *s, const char *file, int fd, size_t max_line);
+void stream_release(struct input_stream *s);
 /* One read(2). */
-enum amp_read stream_fill(struct stream *s, struct amp_error *err);
+enum amp_read stream_fill(struct input_stream *s, struct amp_error *err);
 /* The complete lines that have been read. False if there is none: read more, unless at the end. */
-bool stream_chunk(struct stream *s, struct chunk *out);
+bool stream_chunk(struct input_stream *s, struct chunk *out);
 /* Takes bytes and lines from the front. */
-void stream_take(struct stream *s, size_t bytes, uint64_t lines);
+void stream_take(struct input_stream *s, size_t bytes, uint64_t lines);
 /* Takes the chunk and exchanges the memory of the stream and *buf, so that *buf owns the chunk. */
-int stream_give(struct stream *s, const struct chunk *c, uint64_t lines, struct amp_buf *buf,
+int stream_give(struct input_stream *s, const struct chunk *c, uint64_t lines, struct amp_buf *buf,
                 struct amp_error *err);
 
 #endif

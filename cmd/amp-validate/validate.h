@@ -47,14 +47,14 @@ struct validate_options {
     bool name_files;         /* in the output, because inputs have names */
 };
 
-enum answer { LINE_VALID, LINE_REFUSED, LINE_UNCHECKED };
+enum line_answer { LINE_VALID, LINE_REFUSED, LINE_UNCHECKED };
 
 /* The result for one line. */
-struct verdict {
+struct line_verdict {
     const struct chunk *chunk;
     struct amp_span bytes, whole; /* without and with its line end */
     uint64_t line, offset;
-    enum answer answer;
+    enum line_answer answer;
     const struct amp_view *view; /* as far as the line allows; NULL if the line was not read */
     bool json;                   /* the line is a JSON text */
     const struct amp_finding *findings;
@@ -71,7 +71,7 @@ struct piece {
 
 /* The result of a chunk. */
 #define REFUSALS_MOST 16 /* codes of one result; further ones count as "other codes" */
-struct result {
+struct chunk_result {
     struct piece *pieces;
     size_t n_pieces, cap_pieces;
     struct amp_buf text;    /* composed output */
@@ -90,37 +90,37 @@ struct result {
     bool stop;                             /* --fail-fast: the last result */
     struct amp_span *asks;                 /* with --state: the lines to ask about */
     size_t n_asks, cap_asks;
-    struct number *numbers; /* of the valid lines */
+    struct line_number *numbers; /* of the valid lines */
     size_t n_numbers, cap_numbers;
 };
-int result_init(struct result *r, const struct validate_options *opt, struct amp_error *err);
-void result_release(struct result *r);
-void result_reset(struct result *r);
-int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
+int result_init(struct chunk_result *r, const struct validate_options *opt, struct amp_error *err);
+void result_release(struct chunk_result *r);
+void result_reset(struct chunk_result *r);
+int result_pass(struct chunk_result *r, const struct chunk *c, struct amp_span whole,
                 struct amp_error *err);
 /* Makes a piece of the output that was composed in r->text from the length `begun` on. */
-int result_end(struct result *r, size_t begun, struct amp_error *err);
+int result_end(struct chunk_result *r, size_t begun, struct amp_error *err);
 
 /* Counts a refused line that is not reported on stderr. */
-void result_count(struct result *r, const char *code);
+void result_count(struct chunk_result *r, const char *code);
 
 /* The line of a finding and the offset of this line; in a document, the line at fault. f may be
  * NULL: the place of the text itself. */
-struct place {
+struct line_place {
     uint64_t line, offset;
 };
-struct place place_of(const struct verdict *v, const struct amp_finding *f);
+struct line_place place_of(const struct line_verdict *v, const struct amp_finding *f);
 
 /* Adds the mode's output for a line, and the reports about it. */
-int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
-              struct amp_error *err);
+int emit_line(const struct validate_options *opt, const struct line_verdict *v,
+              struct chunk_result *r, struct amp_error *err);
 
 /* Appends a finding for stderr or the error log. */
-int report_add(const struct validate_options *opt, const struct verdict *v,
+int report_add(const struct validate_options *opt, const struct line_verdict *v,
                const struct amp_finding *f, struct amp_buf *out, struct amp_error *err);
 /* --extract: appends the place where a message was found. */
-int report_found(const struct validate_options *opt, const struct verdict *v, struct amp_buf *out,
-                 struct amp_error *err);
+int report_found(const struct validate_options *opt, const struct line_verdict *v,
+                 struct amp_buf *out, struct amp_error *err);
 /* The error log. report_write writes the reports of a result. */
 int report_open(const struct validate_options *opt, struct amp_error *err);
 int report_write(struct amp_span bytes, struct amp_error *err);
@@ -130,7 +130,7 @@ int report_flush(struct amp_error *err);
 struct history;
 struct history *history_open(const char *state, struct amp_error *err);
 void history_close(struct history *h);
-int history_ask(struct history *h, const struct result *r, struct amp_error *err);
+int history_ask(struct history *h, const struct chunk_result *r, struct amp_error *err);
 /* Calls fn for each finding of the n-th answer; the strings live until the next call. Returns 0; 1
  * if there is no answer, with the reason in *undecided; -1 if the state cannot be queried. */
 int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
@@ -139,19 +139,19 @@ int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
 /* One for each thread. */
 struct judge;
 /* The numbers of the next chunk that was judged before, in its order; NULL: it was not. */
-void judge_order(struct judge *j, const struct number *numbers);
+void judge_order(struct judge *j, const struct line_number *numbers);
 struct judge *judge_new(const struct validate_options *opt, struct amp_error *err);
 void judge_free(struct judge *j);
 /* With `asking` only r->asks is filled. With a history, its answers are part of the verdicts.
  * `most`: stops after the line that exceeds this output in bytes; 0: no limit. */
 int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct history *h, size_t most,
-                struct result *r, struct amp_error *err);
+                struct chunk_result *r, struct amp_error *err);
 
 /* The callback `summary` of struct amp_tool. */
-int session_summary(struct amp_buf *out, struct amp_error *err);
+int validation_summary(struct amp_buf *out, struct amp_error *err);
 /* The run: returns the exit status, or -1. */
-int session_run(const struct validate_options *opt, char **files, int n_files,
-                struct amp_error *err);
+int validation_run(const struct validate_options *opt, char **files, int n_files,
+                   struct amp_error *err);
 
 /* info.c: --explain, --list, --print-schema write to stdout. json: one object per code or name. */
 int info_explain(const char *code, bool json, struct amp_error *err);

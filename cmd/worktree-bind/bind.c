@@ -41,7 +41,7 @@ int binding_show(const struct amp_binding *b, struct amp_error *err)
 
 static int verb_bind(struct amp_command *c, struct amp_error *err)
 {
-    struct session *s = c->own;
+    struct binder *s = c->own;
     struct amp_error late;
     struct amp_binding b = {0};
     const struct amp_bind_spec spec = {.agent = c->argv[0],
@@ -77,7 +77,7 @@ static int unbind_check(struct amp_command *c, struct amp_error *err)
 
 static int verb_unbind(struct amp_command *c, struct amp_error *err)
 {
-    const struct session *s = c->own;
+    const struct binder *s = c->own;
     struct amp_binding b;
     const struct amp_unbind_spec spec = {.agent = c->argv[0],
                                          .repo = opt.state ? NULL : opt.repo,

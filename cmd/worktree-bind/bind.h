@@ -59,7 +59,7 @@ extern struct bind_options opt;
                 .max = AMP_BINDING_SWITCH_MAX_MS, .config = "worktree.switch_ttl")
 
 /* An open repository, worker and state. git-worker starts with the first call. */
-struct session {
+struct binder {
     struct amp_git *git;
     struct amp_store *store;
     struct amp_git_info info; /* after bind_open without BIND_OPENS_GIT only `common` is set */
@@ -68,10 +68,10 @@ struct session {
     struct amp_intake *intake; /* reports a decision that is not an operator's */
 };
 /* Opens the repository only. */
-int session_open(struct session *s, struct amp_error *err);
-/* Before session_open: lets the worker start meanwhile. */
-int session_wake(struct session *s, struct amp_error *err);
-void session_close(struct session *s); /* also a session that is all zeros */
+int binder_open(struct binder *s, struct amp_error *err);
+/* Before binder_open: lets the worker start meanwhile. */
+int binder_wake(struct binder *s, struct amp_error *err);
+void binder_close(struct binder *s); /* also a session that is all zeros */
 
 /* Verbs that open anything open a session, to which c->own points, with the state directory that
  * they name (default: amp in the common git directory). */
@@ -89,7 +89,7 @@ void bind_close(struct amp_command *c);
 /* The worktree in which the agent works. */
 const char *binding_path(const struct amp_binding *b);
 /* Ends switches whose time is over, as amp-ack watch does. */
-int session_expire(struct session *s, struct amp_error *err);
+int binder_expire(struct binder *s, struct amp_error *err);
 
 /* A binding, and what is known about it. */
 struct binding_row {
@@ -112,10 +112,10 @@ int binding_record(const struct amp_binding *b, const char *ref, const struct am
                    struct amp_buf *out, struct amp_error *err);
 
 /* switch.c: requests a switch, and approves it if the person's policy allows it. */
-int switch_request(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
+int switch_request(struct binder *s, const struct amp_switch_spec *spec, struct amp_binding *b,
                    struct amp_error *err);
 /* Approves a pending switch if the policy allows it. */
-int switch_decide(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
+int switch_decide(struct binder *s, const struct amp_switch_spec *spec, struct amp_binding *b,
                   struct amp_error *err);
 /* Prints the HITL_INVOCATION about a pending switch. */
 int print_question(const struct amp_binding *b, struct amp_error *err);

@@ -39,7 +39,7 @@ struct control {
 
 /* A message that is carried out. */
 struct work {
-    struct session *s;
+    struct binder *s;
     const struct amp_view *v;
     struct control c;
     struct amp_store_input input;
@@ -88,7 +88,7 @@ static int control_read(const struct amp_view *v, struct control *c, struct amp_
 }
 
 /* True if a repo_id names the repository of --repo, by its path or by the last part of the path. */
-static bool is_own_repo(const struct session *s, const char *repo_id)
+static bool is_own_repo(const struct binder *s, const char *repo_id)
 {
     char top[PATH_MAX], real[PATH_MAX];
     amp_span_copy(amp_span_str(s->info.common), top, sizeof top);
@@ -102,7 +102,7 @@ static bool is_own_repo(const struct session *s, const char *repo_id)
 }
 
 /* The repository of a repo_id; "" is that of --repo. */
-static int find_repo(const struct session *s, const struct control *c, const char **repo,
+static int find_repo(const struct binder *s, const struct control *c, const char **repo,
                      struct amp_error *err)
 {
     size_t n = strlen(c->repo_id);
@@ -369,7 +369,7 @@ static int message_acknowledge(const struct work *w, const char *id,
 }
 
 /* Carries out a message and acknowledges it, also when it is refused. */
-static int message_answer(struct session *s, const struct amp_view *v, struct amp_error *err)
+static int message_answer(struct binder *s, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_binding b = {0};
     struct work w = {.s = s, .v = v, .input = {"worktree-bind", v->id, v->message}, .b = &b};
@@ -386,7 +386,7 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
         amp_warn("%s: neither a WORKTREE_CONTROL message nor a HITL_DECISION", id);
         return 0;
     }
-    if (session_expire(s, err))
+    if (binder_expire(s, err))
         return -1;
     int rc = decision ? 0 : control_read(v, &w.c, &failed);
     int seen = rc == 0 ? amp_store_seen(s->store, &w.input, err) : AMP_STORE_NOT_SEEN;
@@ -426,7 +426,7 @@ static int message_answer(struct session *s, const struct amp_view *v, struct am
                : 0;
 }
 
-static int input_drain(struct session *s, struct amp_intake *in, struct amp_error *err)
+static int input_drain(struct binder *s, struct amp_intake *in, struct amp_error *err)
 {
     struct amp_view v;
     for (;;) {
@@ -441,7 +441,7 @@ static int input_drain(struct session *s, struct amp_intake *in, struct amp_erro
 }
 
 /* Answers messages until the end of the input, or a signal. */
-static int input_follow(struct session *s, struct amp_intake *in, struct amp_error *err)
+static int input_follow(struct binder *s, struct amp_intake *in, struct amp_error *err)
 {
     for (;;) {
         struct pollfd fd;
@@ -463,7 +463,7 @@ static int input_follow(struct session *s, struct amp_intake *in, struct amp_err
 
 static int verb_filter(struct amp_command *c, struct amp_error *err)
 {
-    struct session *s = c->own;
+    struct binder *s = c->own;
     struct amp_intake in;
     const struct amp_identity_tool tool = {.state = c->state, .config = opt.config};
     if (amp_intake_init(&in, s->store, amp_cli_name(), err) < 0)

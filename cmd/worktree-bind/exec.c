@@ -152,7 +152,7 @@ static int policy_place_check(const struct execution *x, const struct policy_pla
 }
 
 /* Without the option: the default state directory, if it exists. */
-static void state_find(struct execution *x, const struct session *s)
+static void state_find(struct execution *x, const struct binder *s)
 {
     struct stat st;
     if (snprintf(x->state, sizeof x->state, "%s/amp", s->info.common) >= PATH_MAX ||
@@ -163,7 +163,7 @@ static void state_find(struct execution *x, const struct session *s)
 /* A git directory for reading: HEAD, its branch, a copy of the index, and the repository's objects.
  * The mounts of the level full put it into the place of the worktree's own; at the level landlock
  * variables name it, unless the worktree has a git directory inside, which git can use. */
-static int git_make(struct execution *x, const struct session *s, const char *tmp,
+static int git_make(struct execution *x, const struct binder *s, const char *tmp,
                     struct amp_error *err)
 {
     char dir[PATH_MAX + 8], file[PATH_MAX + 8];
@@ -191,10 +191,10 @@ static int git_make(struct execution *x, const struct session *s, const char *tm
 }
 
 /* The state directory and the git of the command. */
-static int repository_use(struct execution *x, struct session *s, const char *tmp,
+static int repository_use(struct execution *x, struct binder *s, const char *tmp,
                           struct amp_error *err)
 {
-    if (session_open(s, err) < 0) {
+    if (binder_open(s, err) < 0) {
         if (!x->state[0])
             return -1;
     } else {
@@ -353,8 +353,8 @@ static int execution_prepare(struct execution *x, struct amp_command *c, struct 
         access_read(&text, err) < 0)
         return -1;
     const struct amp_span given = {opt.access ? text.len ? text.data : "" : NULL, text.len};
-    AMP_CLEANUP(session_close) struct session s = {0};
-    if (session_wake(&s, err) < 0 || confinement_choose(x, given, err) < 0 ||
+    AMP_CLEANUP(binder_close) struct binder s = {0};
+    if (binder_wake(&s, err) < 0 || confinement_choose(x, given, err) < 0 ||
         worktree_find(x, err) < 0 || policy_place_check(x, &policy, opt.walls.policy, err) < 0 ||
         policy_place_check(x, &access, opt.access, err) < 0 || repository_use(x, &s, tmp, err) < 0)
         return -1;

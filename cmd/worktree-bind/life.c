@@ -57,7 +57,7 @@ static int gc_check(struct amp_command *c, struct amp_error *err)
 
 static int verb_gc(struct amp_command *c, struct amp_error *err)
 {
-    const struct session *s = c->own;
+    const struct binder *s = c->own;
     uint32_t failed = 0;
     const struct amp_gc_spec spec = {
         .repo = opt.repo, .into = opt.into, .apply = opt.apply, .now_ms = amp_now_ms()};
@@ -73,7 +73,7 @@ static int verb_gc(struct amp_command *c, struct amp_error *err)
 }
 
 struct repair {
-    struct session *s;
+    struct binder *s;
     struct amp_listing *list;
     struct amp_error *err;
     uint32_t failed;
@@ -117,7 +117,7 @@ static int limit_set(void *arg, const char *text, struct amp_error *err)
 }
 
 /* Keeps the commits of attempts whose worker was killed, with the limits of task-dispatch run. */
-static int attempts_repair(struct session *s, struct repair *r, struct amp_error *err)
+static int attempts_repair(struct binder *s, struct repair *r, struct amp_error *err)
 {
     char state[PATH_MAX];
     uint32_t failed;
@@ -142,7 +142,7 @@ static int attempts_repair(struct session *s, struct repair *r, struct amp_error
 
 static int verb_repair(struct amp_command *c, struct amp_error *err)
 {
-    struct session *s = c->own;
+    struct binder *s = c->own;
     struct repair r = {.s = s, .list = c->list, .err = err};
     c->list->tabs = true;
     if (amp_git_worktree_repair(s->git, opt.repo, path_print, &r, err) < 0 ||

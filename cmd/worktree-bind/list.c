@@ -67,7 +67,7 @@ static int list_check(struct amp_command *c, struct amp_error *err)
 
 static int verb_list(struct amp_command *c, struct amp_error *err)
 {
-    const struct session *s = c->own;
+    const struct binder *s = c->own;
     __attribute__((cleanup(rows_release))) struct rows r = {0};
     const struct amp_brief_filter open = {0};
     c->list->tabs = c->lists == binding_line_columns;

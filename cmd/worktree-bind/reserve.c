@@ -54,7 +54,7 @@ static int reservation_print(void *ctx, const struct amp_reservation *r, int64_t
 }
 
 /* Syncs the records, then writes the file that the hooks read. */
-static int session_publish(struct session *s, struct amp_error *err)
+static int binder_publish(struct binder *s, struct amp_error *err)
 {
     return amp_store_sync(s->store, err) < 0 ||
                    amp_reserve_publish(s->store, s->info.common, err) < 0
@@ -74,7 +74,7 @@ static int verb_reserve(struct amp_command *c, struct amp_error *err)
     spec.patterns = (const char *const *)c->argv;
     spec.n = c->argc;
     spec.now_ms = amp_now_ms();
-    return amp_reserve(c->store, &spec, err) < 0 ? -1 : session_publish(c->own, err);
+    return amp_reserve(c->store, &spec, err) < 0 ? -1 : binder_publish(c->own, err);
 }
 
 static int release_check(struct amp_command *c, struct amp_error *err)
@@ -89,7 +89,7 @@ static int verb_release(struct amp_command *c, struct amp_error *err)
     uint32_t n = 0;
     spec.patterns = (const char *const *)c->argv;
     spec.n = c->argc;
-    if (amp_reserve_release(c->store, &spec, &n, err) < 0 || session_publish(c->own, err) < 0)
+    if (amp_reserve_release(c->store, &spec, &n, err) < 0 || binder_publish(c->own, err) < 0)
         return -1;
     return n > 0 || c->argc == 0 ? 0 : AMP_NO;
 }
@@ -97,7 +97,7 @@ static int verb_release(struct amp_command *c, struct amp_error *err)
 static int verb_reservations(struct amp_command *c, struct amp_error *err)
 {
     c->list->tabs = true;
-    return session_publish(c->own, err) < 0
+    return binder_publish(c->own, err) < 0
                ? -1
                : amp_reserve_each(c->store, reservation_print, c->list, err);
 }

@@ -12,7 +12,7 @@
 
 /* Whether a setting of the person who runs this process allows the switch. A process of an agent
  * could name a configuration of its own. */
-static int is_allowed(struct session *s, const struct amp_binding *b, struct amp_error *err)
+static int is_allowed(struct binder *s, const struct amp_binding *b, struct amp_error *err)
 {
     struct amp_agent_caller caller;
     char path[PATH_MAX];
@@ -32,7 +32,7 @@ static int is_allowed(struct session *s, const struct amp_binding *b, struct amp
     return 0;
 }
 
-int switch_decide(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
+int switch_decide(struct binder *s, const struct amp_switch_spec *spec, struct amp_binding *b,
                   struct amp_error *err)
 {
     struct amp_switch_spec approve = *spec;
@@ -48,7 +48,7 @@ int switch_decide(struct session *s, const struct amp_switch_spec *spec, struct 
     return amp_switch_approve(s->store, s->git, &approve, b, err);
 }
 
-int switch_request(struct session *s, const struct amp_switch_spec *spec, struct amp_binding *b,
+int switch_request(struct binder *s, const struct amp_switch_spec *spec, struct amp_binding *b,
                    struct amp_error *err)
 {
     return amp_switch_request(s->store, s->git, spec, b, err) < 0 ||
@@ -79,7 +79,7 @@ static struct amp_switch_spec spec_of(const char *agent)
 
 static int verb_switch(struct amp_command *c, struct amp_error *err)
 {
-    struct session *s = c->own;
+    struct binder *s = c->own;
     struct amp_binding b;
     struct amp_switch_spec spec = spec_of(c->argv[0]);
     spec.target = c->argv[1];
@@ -96,7 +96,7 @@ static int verb_switch(struct amp_command *c, struct amp_error *err)
 
 static int verb_approve(struct amp_command *c, struct amp_error *err)
 {
-    const struct session *s = c->own;
+    const struct binder *s = c->own;
     struct amp_binding b;
     struct amp_switch_spec spec = spec_of(c->argv[0]);
     if (amp_binding_get(s->store, spec.agent, &b, err) < 0)
@@ -110,7 +110,7 @@ static int verb_approve(struct amp_command *c, struct amp_error *err)
 
 static int switch_stop(struct amp_command *c, uint8_t event, struct amp_error *err)
 {
-    const struct session *s = c->own;
+    const struct binder *s = c->own;
     struct amp_binding b;
     const struct amp_switch_spec spec = spec_of(c->argv[0]);
     return amp_switch_end(s->store, s->git, &spec, event, &b, err) < 0 ||

@@ -25,7 +25,7 @@ const struct amp_json_limits amp_json_limits_default = {
 
 enum { PAIRS = 12, FIRST_TOKENS = 256 };
 
-static int fail_unexpected(struct scan *s, const char *wanted)
+static int fail_unexpected(struct amp_scan *s, const char *wanted)
 {
     if (s->p >= s->end) {
         char what[120];
@@ -43,13 +43,13 @@ static int fail_unexpected(struct scan *s, const char *wanted)
     return amp_scan_fail(s, AMP_CODE(invalid_json), s->p, what);
 }
 
-static void add_hint(struct scan *s, const char *hint)
+static void add_hint(struct amp_scan *s, const char *hint)
 {
     size_t n = strlen(s->fault->what);
     snprintf(s->fault->what + n, sizeof s->fault->what - n, "%s", hint);
 }
 
-static int tokens_grow(struct scan *s)
+static int tokens_grow(struct amp_scan *s)
 {
     struct amp_tape *t = s->t;
     if (t->memory->cap >= t->limits.max_tokens)
@@ -74,7 +74,7 @@ static inline const unsigned char *digits_skip(const unsigned char *p, const uns
 }
 
 /* Scans a number at s->p, which moves past it. Returns its flags. */
-static int scan_number(struct scan *s)
+static int scan_number(struct amp_scan *s)
 {
     const unsigned char *first = s->p, *p = first, *end = s->end, *from;
     unsigned flags = 0;
@@ -114,7 +114,7 @@ static int scan_number(struct scan *s)
 }
 
 /* Scans true, false or null. Returns its type. */
-static int scan_word(struct scan *s)
+static int scan_word(struct amp_scan *s)
 {
     size_t left = (size_t)(s->end - s->p);
     if (left >= 4 && !memcmp(s->p, "true", 4)) {
@@ -132,7 +132,7 @@ static int scan_word(struct scan *s)
     return fail_unexpected(s, "a value");
 }
 
-static int fail_duplicate(struct scan *s, uint32_t key)
+static int fail_duplicate(struct amp_scan *s, uint32_t key)
 {
     const struct amp_tok *k = &s->t->tok[key];
     char name[64], what[120];
@@ -152,7 +152,7 @@ static bool same_key(const struct amp_tape *t, uint32_t a, uint32_t b)
 }
 
 /* Fails if the object has a duplicate key. *names: a bit for each key. */
-static int check_keys(struct scan *s, uint32_t object, uint64_t *names)
+static int check_keys(struct amp_scan *s, uint32_t object, uint64_t *names)
 {
     struct amp_tape *t = s->t;
     const struct amp_tok *tok = t->tok;
@@ -193,7 +193,7 @@ static int check_keys(struct scan *s, uint32_t object, uint64_t *names)
     return 0;
 }
 
-static int before_text(struct scan *s)
+static int before_text(struct amp_scan *s)
 {
     s->p = amp_skip_space(s->p, s->end);
     if (s->p == s->end)
@@ -226,7 +226,7 @@ static inline void put_token(struct amp_tok *k, uint32_t off, uint32_t len, uint
 }
 
 /* Keys in an order that was compared before are not compared again. */
-static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
+static inline int close_object(struct amp_scan *s, uint32_t object, uint64_t chain)
 {
     struct amp_tape *t = s->t;
     struct amp_json_shapes *shapes = &t->memory->shapes;
@@ -251,7 +251,7 @@ static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
 
 /* The position and the number of tokens are local variables, and are passed to the functions above
  * only in unusual cases. A sign is looked for at its usual place before white space is skipped. */
-static int scan_text(struct scan *s)
+static int scan_text(struct amp_scan *s)
 {
     struct amp_tape *t = s->t;
     const struct amp_json_hash_key hash_key = *s->key;
@@ -450,7 +450,7 @@ done:
 int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_json_fault *fault)
 {
     struct amp_json_fault unread;
-    struct scan s = {
+    struct amp_scan s = {
         .t = t,
         .base = (const unsigned char *)text,
         .p = (const unsigned char *)text,

@@ -9,7 +9,7 @@
 #include "json/bytes.h"
 #include "json/text.h"
 
-int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, const char *what)
+int amp_scan_fail(struct amp_scan *s, const char *code, const unsigned char *at, const char *what)
 {
     s->fault->code = code;
     s->fault->offset = (uint32_t)(at - s->base);
@@ -17,7 +17,7 @@ int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, con
     return -1;
 }
 
-int amp_scan_scratch(struct scan *s, size_t bytes)
+int amp_scan_scratch(struct amp_scan *s, size_t bytes)
 {
     struct amp_tape_memory *m = s->t->memory;
     if (bytes <= m->scratch_cap)
@@ -31,7 +31,7 @@ int amp_scan_scratch(struct scan *s, size_t bytes)
 }
 
 /* s->p is at a backslash inside a string. 0 or AMP_TOK_NUL, -1 for a wrong escape. */
-static int scan_escape(struct scan *s)
+static int scan_escape(struct amp_scan *s)
 {
     const unsigned char *at = s->p;
     if (s->end - at < 2)
@@ -58,7 +58,7 @@ static int scan_escape(struct scan *s)
     return 0;
 }
 
-int amp_scan_fail_utf8(struct scan *s, const unsigned char *at)
+int amp_scan_fail_utf8(struct amp_scan *s, const unsigned char *at)
 {
     char what[80];
     snprintf(what, sizeof what, "byte 0x%02X does not begin a UTF-8 character here", *at);
@@ -66,7 +66,7 @@ int amp_scan_fail_utf8(struct scan *s, const unsigned char *at)
 }
 
 /* s->p is at a byte of 0x80 or above; moves past all such characters. */
-static int scan_utf8(struct scan *s)
+static int scan_utf8(struct amp_scan *s)
 {
     const unsigned char *p = s->p, *end = s->end;
     while (p < end && *p >= 0x80) {
@@ -81,7 +81,7 @@ static int scan_utf8(struct scan *s)
 
 /* Moves past a common escape or a two-byte character of UTF-8. Returns its flag; 0: it is another.
  */
-static inline unsigned pass_usual(struct scan *s)
+static inline unsigned pass_usual(struct amp_scan *s)
 {
     const unsigned char *p = s->p;
     if (s->end - p < 2)
@@ -98,7 +98,7 @@ static inline unsigned pass_usual(struct scan *s)
 }
 
 /* s->p is at a byte that is not plain and not a quote: moves past its character or escape. */
-static int scan_special(struct scan *s)
+static int scan_special(struct amp_scan *s)
 {
     unsigned char c = *s->p;
     if (c == '\\') {
@@ -111,7 +111,8 @@ static int scan_special(struct scan *s)
     return scan_utf8(s) ? -1 : AMP_TOK_NONASCII;
 }
 
-__attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsigned char *first)
+__attribute__((noinline)) int amp_scan_rest_of_string(struct amp_scan *s,
+                                                      const unsigned char *first)
 {
     int flags = 0;
     for (;;) {
@@ -136,7 +137,7 @@ __attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsi
     }
 }
 
-int amp_scan_escaped_hash(struct scan *s, const unsigned char *raw, size_t len, uint64_t *hash)
+int amp_scan_escaped_hash(struct amp_scan *s, const unsigned char *raw, size_t len, uint64_t *hash)
 {
     if (amp_scan_scratch(s, len) < 0)
         return -1;

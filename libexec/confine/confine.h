@@ -29,7 +29,7 @@ enum forwarding {
 };
 
 /* A path of the host that the command may use. */
-struct place {
+struct mount_place {
     const char *from, *at; /* at: where it is visible in the new root */
     bool write;
     int tree;  /* a detached copy of its mount, or -1 */
@@ -41,7 +41,7 @@ struct plan {
     enum network network;
     enum forwarding forwarding;
     const char *home, *scratch; /* NULL: none */
-    struct place *places;
+    struct mount_place *places;
     size_t n_places;
     int64_t processes, memory_bytes, file_bytes, open_files, cpu_seconds; /* 0: no limit */
     int status_fd; /* gets the failure of the setup; -1: stderr */

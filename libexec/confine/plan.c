@@ -101,10 +101,10 @@ static void plan_limit(struct plan *p, const struct amp_tape *t, uint32_t key)
 
 static void plan_place(struct plan *p, const struct amp_tape *t, uint32_t at)
 {
-    struct place *place = &p->places[p->n_places];
+    struct mount_place *place = &p->places[p->n_places];
     if (t->tok[at].type != AMP_JSON_OBJECT)
         bad_plan(p, t, at);
-    *place = (struct place){.tree = -1};
+    *place = (struct mount_place){.tree = -1};
     for (uint32_t key = at + 1; key < t->tok[at].next; key = t->tok[key + 1].next) {
         if (amp_tok_is(t, key, AMP_SPAN("from")))
             place->from = plan_path(p, t, key + 1);

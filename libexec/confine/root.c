@@ -167,7 +167,7 @@ static void bind_open(const struct plan *p, int fd, const char *what, bool write
 static void places_open(struct plan *p)
 {
     for (size_t i = 0; i < p->n_places; i++) {
-        struct place *q = &p->places[i];
+        struct mount_place *q = &p->places[i];
         if (!q->from)
             continue;
         int fd = open_at(AT_FDCWD, q->from, RESOLVE_NO_SYMLINKS, O_PATH);
@@ -318,7 +318,7 @@ static int cover_open(const struct plan *p, const struct root *r, size_t i, int 
 static void places_attach(const struct plan *p, const struct root *r, int scratch)
 {
     for (size_t i = 0; i < p->n_places; i++) {
-        const struct place *q = &p->places[i];
+        const struct mount_place *q = &p->places[i];
         int tree = q->tree;
         if (!q->from) {
             int empty = cover_open(p, r, i, scratch);

@@ -20,7 +20,7 @@
 
 enum { REQUEST_MAX = 64 << 20 };
 
-struct request {
+struct key_request {
     int64_t q;
     struct amp_span value;
     struct amp_span namespace;
@@ -55,7 +55,7 @@ static int base64_decode(struct amp_span text, struct amp_buf *out, struct amp_e
 }
 
 /* 0: read; 1: the value is not base64, so the signature is not valid; -1: error. */
-static int request_read(const struct amp_tape *t, struct request *r, struct amp_error *err)
+static int request_read(const struct amp_tape *t, struct key_request *r, struct amp_error *err)
 {
     struct amp_span type, key, data;
     uint32_t q = amp_tape_get(t, 0, AMP_SPAN("q"));
@@ -82,7 +82,7 @@ static int request_read(const struct amp_tape *t, struct request *r, struct amp_
     return base64_decode(r->value, &r->blob, err);
 }
 
-static int request_verify(const struct amp_tape *t, struct request *r, struct amp_error *err)
+static int request_verify(const struct amp_tape *t, struct key_request *r, struct amp_error *err)
 {
     int rc = request_read(t, r, err);
     if (rc != 0)
@@ -92,7 +92,7 @@ static int request_verify(const struct amp_tape *t, struct request *r, struct am
                    : keygen_verify(&r->key, r->namespace, r->value, data, err);
 }
 
-static int request_answer(struct amp_tape *t, struct request *r, struct amp_span line,
+static int request_answer(struct amp_tape *t, struct key_request *r, struct amp_span line,
                           struct amp_error *err)
 {
     struct amp_json_fault fault;
@@ -121,7 +121,7 @@ static int worker_run(struct amp_command *c, struct amp_error *err)
 {
     struct amp_lines in;
     struct amp_tape tape;
-    struct request r = {0};
+    struct key_request r = {0};
     int rc = 0;
     (void)c;
     amp_lines_init(&in, REQUEST_MAX);

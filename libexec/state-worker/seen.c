@@ -6,26 +6,26 @@
 
 enum { IDS_MOST = 1 << 18 }; /* of one table */
 
-void seen_init(struct seen *s)
+void seen_init(struct seen_keys *s)
 {
     amp_random(s->key, sizeof s->key);
     amp_map_init(&s->recent, sizeof(uint64_t));
     amp_map_init(&s->older, sizeof(uint64_t));
 }
 
-void seen_release(struct seen *s)
+void seen_release(struct seen_keys *s)
 {
     amp_map_release(&s->recent);
     amp_map_release(&s->older);
 }
 
 /* The hash of an id (0) or of a message's bytes (1). */
-static uint64_t seen_hash(const struct seen *s, int which, struct amp_span text)
+static uint64_t seen_hash(const struct seen_keys *s, int which, struct amp_span text)
 {
     return amp_keyed_hash((const uint64_t[2]){s->key[which], s->key[1 - which]}, text);
 }
 
-enum seen_result seen_find(const struct seen *s, struct amp_span id, struct amp_span bytes)
+enum seen_result seen_find(const struct seen_keys *s, struct amp_span id, struct amp_span bytes)
 {
     uint64_t key = seen_hash(s, 0, id);
     const uint64_t *known = amp_map_find(&s->recent, key);
@@ -36,7 +36,7 @@ enum seen_result seen_find(const struct seen *s, struct amp_span id, struct amp_
     return *known == seen_hash(s, 1, bytes) ? SEEN_SAME : SEEN_OTHER;
 }
 
-int seen_add(struct seen *s, struct amp_span id, struct amp_span bytes, struct amp_error *err)
+int seen_add(struct seen_keys *s, struct amp_span id, struct amp_span bytes, struct amp_error *err)
 {
     if (s->recent.used == IDS_MOST) {
         amp_map_release(&s->older);

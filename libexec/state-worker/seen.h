@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 
-struct seen {
+struct seen_keys {
     uint64_t key[2];
     struct amp_map recent, older;
 };
@@ -17,10 +17,10 @@ enum seen_result {
     SEEN_OTHER, /* with other bytes */
 };
 
-void seen_init(struct seen *s);
-void seen_release(struct seen *s);
-enum seen_result seen_find(const struct seen *s, struct amp_span id, struct amp_span bytes);
+void seen_init(struct seen_keys *s);
+void seen_release(struct seen_keys *s);
+enum seen_result seen_find(const struct seen_keys *s, struct amp_span id, struct amp_span bytes);
 /* Remembers an id, or its new bytes. */
-int seen_add(struct seen *s, struct amp_span id, struct amp_span bytes, struct amp_error *err);
+int seen_add(struct seen_keys *s, struct amp_span id, struct amp_span bytes, struct amp_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 /* The history checks of one valid message. Findings are written as elements of an open array. */
 struct checks {
     struct amp_store *store;
-    struct seen seen;
+    struct seen_keys seen;
     struct amp_buf mem; /* of records */
     struct amp_tape tape;
     struct amp_jw *out;

@@ -200,7 +200,7 @@ void doctor_permissions(struct doctor *d)
 
 /* ---- the guard ---- */
 
-struct guard {
+struct guard_check {
     const char *repo;
     const struct amp_hooks *hooks;
 };
@@ -209,7 +209,7 @@ static const char install_fix[] = "worktree-bind hooks install --repo @";
 
 static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 {
-    const struct guard *g = ctx;
+    const struct guard_check *g = ctx;
     const char *dir = doctor_quote(amp_hooks_where_git_looks(g->hooks));
     const char *repo = doctor_quote(g->repo), *fix = install_fix;
     if (strcmp(f->code, "relative_hooks_path") == 0)
@@ -226,7 +226,7 @@ static void check_guard(struct amp_git *g, const char *repo)
     struct amp_hooks h = {.server = false};
     struct amp_git_info info;
     struct amp_error err;
-    struct guard found = {.repo = repo, .hooks = &h};
+    struct guard_check found = {.repo = repo, .hooks = &h};
     if (amp_git_info(g, repo, &info, &err) < 0 || amp_hooks_find(g, repo, NULL, &h, &err) < 0) {
         bool no_git = amp_code_is(err.code, repo_not_git);
         if (no_git && !doctor_opt.repo)

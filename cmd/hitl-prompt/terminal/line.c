@@ -22,7 +22,7 @@ enum {
     DEL = 127
 };
 
-void line_reset(struct line *l)
+void line_reset(struct input_line *l)
 {
     l->len = l->at = l->n_part = 0;
     l->escape = 0;
@@ -31,14 +31,14 @@ void line_reset(struct line *l)
 }
 
 /* The start of the character before `at`, and the end of the one at it. */
-static size_t char_before(const struct line *l, size_t at)
+static size_t char_before(const struct input_line *l, size_t at)
 {
     while (at && ((unsigned char)l->text[--at] & 0xC0) == 0x80)
         ;
     return at;
 }
 
-static size_t char_after(const struct line *l, size_t at)
+static size_t char_after(const struct input_line *l, size_t at)
 {
     if (at < l->len)
         at++;
@@ -47,7 +47,7 @@ static size_t char_after(const struct line *l, size_t at)
     return at;
 }
 
-static enum line_key range_delete(struct line *l, size_t from, size_t to)
+static enum line_key range_delete(struct input_line *l, size_t from, size_t to)
 {
     if (from == to)
         return LINE_SAME;
@@ -57,7 +57,7 @@ static enum line_key range_delete(struct line *l, size_t from, size_t to)
     return LINE_CHANGED;
 }
 
-static enum line_key cursor_move(struct line *l, size_t at)
+static enum line_key cursor_move(struct input_line *l, size_t at)
 {
     enum line_key key = at == l->at ? LINE_SAME : LINE_CHANGED;
 
@@ -65,7 +65,7 @@ static enum line_key cursor_move(struct line *l, size_t at)
     return key;
 }
 
-static enum line_key bytes_insert(struct line *l, const char *p, size_t n)
+static enum line_key bytes_insert(struct input_line *l, const char *p, size_t n)
 {
     if (l->len + n > LINE_BYTES)
         return LINE_FULL;
@@ -76,7 +76,7 @@ static enum line_key bytes_insert(struct line *l, const char *p, size_t n)
     return LINE_CHANGED;
 }
 
-static size_t word_before(const struct line *l)
+static size_t word_before(const struct input_line *l)
 {
     size_t at = l->at;
 
@@ -88,7 +88,7 @@ static size_t word_before(const struct line *l)
 }
 
 /* The end of an escape sequence. */
-static enum line_key sequence_end(struct line *l, unsigned char c)
+static enum line_key sequence_end(struct input_line *l, unsigned char c)
 {
     unsigned number = l->number;
 
@@ -108,7 +108,7 @@ static enum line_key sequence_end(struct line *l, unsigned char c)
     return LINE_SAME;
 }
 
-static enum line_key sequence_byte(struct line *l, unsigned char c)
+static enum line_key sequence_byte(struct input_line *l, unsigned char c)
 {
     if (l->escape == 1) {
         l->escape = c == '[' ? 2 : c == 'O' ? 3 : 0;
@@ -126,7 +126,7 @@ static enum line_key sequence_byte(struct line *l, unsigned char c)
 }
 
 /* A byte of a character of more than one. */
-static enum line_key part_byte(struct line *l, unsigned char c)
+static enum line_key part_byte(struct input_line *l, unsigned char c)
 {
     static const char other[] = "\xEF\xBF\xBD"; /* U+FFFD */
     size_t want = l->n_part ? (unsigned char)l->part[0] : c;
@@ -147,7 +147,7 @@ static enum line_key part_byte(struct line *l, unsigned char c)
     return valid ? bytes_insert(l, l->part, want) : bytes_insert(l, other, 3);
 }
 
-enum line_key line_byte(struct line *l, unsigned char c)
+enum line_key line_byte(struct input_line *l, unsigned char c)
 {
     if (l->escape)
         return sequence_byte(l, c);
@@ -193,7 +193,7 @@ enum line_key line_byte(struct line *l, unsigned char c)
 }
 
 /* The columns of the text from one place to another. */
-static int columns_of(const struct line *l, size_t from, size_t to)
+static int columns_of(const struct input_line *l, size_t from, size_t to)
 {
     char piece[AMP_TEXT_PIECE];
     int sum = 0, columns;
@@ -205,7 +205,7 @@ static int columns_of(const struct line *l, size_t from, size_t to)
     return sum;
 }
 
-int line_draw(const struct line *l, const char *prompt, int width, struct amp_buf *out,
+int line_draw(const struct input_line *l, const char *prompt, int width, struct amp_buf *out,
               struct amp_error *err)
 {
     int room = width - (int)strlen(prompt) - 2, back = 0, used = 0;

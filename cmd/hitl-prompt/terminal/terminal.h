@@ -32,7 +32,7 @@ struct terminal {
     bool lent;          /* another program has it, and `before` is the mode to restore */
     bool away;          /* another program has it: messages are kept */
     const char *prompt; /* shown, and a line is expected; NULL: none */
-    struct line line;
+    struct input_line line;
     struct amp_buf in;   /* plain mode: bytes of an incomplete line */
     struct amp_buf kept; /* messages for later */
     size_t lost;         /* bytes of messages that did not fit */

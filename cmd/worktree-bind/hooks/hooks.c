@@ -17,7 +17,7 @@
 #include "work/git/override.h"
 #include "work/git/paths/glob.h"
 
-static int hooks_find(const struct session *s, struct amp_hooks *h, struct amp_error *err)
+static int hooks_find(const struct binder *s, struct amp_hooks *h, struct amp_error *err)
 {
     if (amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err) < 0)
         return -1;
@@ -186,7 +186,7 @@ void prove_print(bool holds, const char *rule, const char *code, bool refused, b
 /* 1: the check found an error, or a rule does not hold. */
 static int verb_hooks_check(struct amp_command *c, struct amp_error *err)
 {
-    const struct session *s = c->own;
+    const struct binder *s = c->own;
     struct amp_hooks h;
     char program[PATH_MAX];
     if (hooks_find(s, &h, err) < 0)

@@ -25,7 +25,7 @@
 #define CRASH_WINDOW  60000
 #define ARGS_MAX      256
 
-struct request {
+struct helper_request {
     uint64_t tag, q;
     size_t len;
     char *line;
@@ -41,7 +41,7 @@ struct amp_helper {
     int to, from; /* its input and output; -1: it does not run */
     struct amp_lines answers;
     struct amp_tape tape;
-    struct request v[IN_FLIGHT_MAX];
+    struct helper_request v[IN_FLIGHT_MAX];
     uint32_t first, n;
     uint64_t next_q;
     size_t bytes;
@@ -51,7 +51,7 @@ struct amp_helper {
     int64_t crashes[2]; /* the latest deaths, the newest first */
 };
 
-static struct request *request_at(struct amp_helper *h, uint32_t i)
+static struct helper_request *request_at(struct amp_helper *h, uint32_t i)
 {
     return &h->v[(h->first + i) % IN_FLIGHT_MAX];
 }
@@ -174,7 +174,7 @@ int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
     if (h->n == 0)
         h->head_since_ms = amp_mono_ms();
     *request_at(h, h->n++) =
-        (struct request){.tag = tag, .q = h->next_q++, .len = b.len, .line = line};
+        (struct helper_request){.tag = tag, .q = h->next_q++, .len = b.len, .line = line};
     h->bytes += b.len;
     return AMP_HELPER_ASKED;
 }
@@ -202,7 +202,7 @@ void amp_helper_watch(const struct amp_helper *h, struct pollfd fds[2], int *tim
 static void head_reply(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,
                        struct amp_span answer, const struct amp_error *why)
 {
-    struct request r = *request_at(h, 0);
+    struct helper_request r = *request_at(h, 0);
     h->first = (h->first + 1) % IN_FLIGHT_MAX;
     h->n--;
     h->bytes -= r.len;
@@ -219,7 +219,7 @@ static void head_reply(struct amp_helper *h, amp_helper_reply_fn reply, void *ct
 static int requests_write(struct amp_helper *h)
 {
     while (h->sent < h->n) {
-        struct request *r = request_at(h, h->sent);
+        struct helper_request *r = request_at(h, h->sent);
         ssize_t k = write(h->to, r->line + h->sent_bytes, r->len - h->sent_bytes);
         if (k < 0 && errno == EINTR)
             continue;

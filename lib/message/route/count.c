@@ -6,7 +6,7 @@
 #include "message/delivery/inbox/inbox.h"
 #include "message/delivery/record/record.h"
 
-static struct amp_metric_labels labels_of(const char *port, const struct job *j)
+static struct amp_metric_labels labels_of(const char *port, const struct parcel *j)
 {
     return (struct amp_metric_labels){.agent = amp_span_str(port),
                                       .protocol = j ? amp_protocol_name(j->protocol) : NULL,
@@ -14,7 +14,7 @@ static struct amp_metric_labels labels_of(const char *port, const struct job *j)
 }
 
 void amp_route_count_code(struct amp_route_run *run, enum amp_metric which, const char *port,
-                          const struct job *j, const char *code)
+                          const struct parcel *j, const char *code)
 {
     if (!run->metrics)
         return;
@@ -23,8 +23,8 @@ void amp_route_count_code(struct amp_route_run *run, enum amp_metric which, cons
     amp_metrics_add(run->metrics, which, &l, 1);
 }
 
-void amp_route_count_job(struct amp_route_run *run, enum amp_metric which, const char *port,
-                         const struct job *j)
+void amp_route_count_parcel(struct amp_route_run *run, enum amp_metric which, const char *port,
+                            const struct parcel *j)
 {
     amp_route_count_code(run, which, port, j, NULL);
 }
@@ -36,7 +36,7 @@ static void time_observe(struct amp_route_run *run, enum amp_metric which, const
     amp_metrics_observe(run->metrics, which, &l, (double)ms / 1e3);
 }
 
-void amp_route_count_placed(struct amp_route_run *run, const char *port, const struct job *j)
+void amp_route_count_placed(struct amp_route_run *run, const char *port, const struct parcel *j)
 {
     if (run->metrics && j->came_ms != 0)
         time_observe(run, AMP_METRIC_ENQUEUE_LATENCY, port, amp_mono_ms() - j->came_ms);

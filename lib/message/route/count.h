@@ -3,14 +3,14 @@
 #ifndef AMP_ROUTE_COUNT_H
 #define AMP_ROUTE_COUNT_H
 
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 #include "message/route/run.h"
 
-void amp_route_count_job(struct amp_route_run *run, enum amp_metric which, const char *port,
-                         const struct job *j);
+void amp_route_count_parcel(struct amp_route_run *run, enum amp_metric which, const char *port,
+                            const struct parcel *j);
 void amp_route_count_code(struct amp_route_run *run, enum amp_metric which, const char *port,
-                          const struct job *j, const char *code);
-void amp_route_count_placed(struct amp_route_run *run, const char *port, const struct job *j);
+                          const struct parcel *j, const char *code);
+void amp_route_count_placed(struct amp_route_run *run, const char *port, const struct parcel *j);
 void amp_route_count_waited(struct amp_route_run *run, const char *port, int64_t ms);
 /* Sets the gauges of an agent's inbox. */
 int amp_route_count_inbox(struct amp_metrics *m, const char *label, struct amp_store *store,

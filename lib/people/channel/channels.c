@@ -51,7 +51,7 @@ static void facts_drop(struct delivery *d)
     d->facts = NULL;
 }
 
-static void asked_free(struct amp_channels *all, struct asked *a)
+static void asked_free(struct amp_channels *all, struct channel_question *a)
 {
     for (unsigned i = 0; i < all->n; i++)
         facts_drop(&a->deliveries[i]);
@@ -60,19 +60,21 @@ static void asked_free(struct amp_channels *all, struct asked *a)
     free(a);
 }
 
-static struct asked *asked_find(const struct amp_channels *all, const char *key, size_t from)
+static struct channel_question *asked_find(const struct amp_channels *all, const char *key,
+                                           size_t from)
 {
     for (size_t i = 0; i < all->n_asked; i++) {
-        struct asked *a = all->asked[(from + i) % all->n_asked];
+        struct channel_question *a = all->asked[(from + i) % all->n_asked];
         if (strcmp(a->q.key, key) == 0)
             return a;
     }
     return NULL;
 }
 
-static struct asked *asked_add(struct amp_channels *all, const char *key, struct amp_error *err)
+static struct channel_question *asked_add(struct amp_channels *all, const char *key,
+                                          struct amp_error *err)
 {
-    struct asked *a = calloc(1, sizeof *a + all->n * sizeof a->deliveries[0]);
+    struct channel_question *a = calloc(1, sizeof *a + all->n * sizeof a->deliveries[0]);
 
     if (!a || amp_grow(&all->asked, &all->cap_asked, all->n_asked, sizeof *all->asked, err) < 0) {
         free(a);
@@ -97,7 +99,7 @@ static int scan_open(void *ctx, const struct amp_question *q)
 {
     struct scan *s = ctx;
     struct amp_channels *all = s->all;
-    struct asked *a = all->n_asked ? asked_find(all, q->key, s->at) : NULL;
+    struct channel_question *a = all->n_asked ? asked_find(all, q->key, s->at) : NULL;
 
     if (!a && !(a = asked_add(all, q->key, s->err)))
         return -1;
@@ -124,7 +126,7 @@ static int scan_open(void *ctx, const struct amp_question *q)
 }
 
 /* A question that is not open any more. */
-static void asked_settle(struct amp_channels *all, struct asked *a)
+static void asked_settle(struct amp_channels *all, struct channel_question *a)
 {
     a->open = false;
     amp_evidence_texts_release(&a->evidence);
@@ -140,7 +142,7 @@ static void asked_settle(struct amp_channels *all, struct asked *a)
     }
 }
 
-static bool asked_is_done(const struct amp_channels *all, const struct asked *a)
+static bool asked_is_done(const struct amp_channels *all, const struct channel_question *a)
 {
     for (unsigned i = 0; i < all->n; i++)
         if (a->deliveries[i].at != DELIVERY_DONE)
@@ -208,7 +210,8 @@ static int told_load(void *ctx, const void *rec, struct amp_error *err)
 
     if (!has_channel(all, t->channel))
         return told_foreign(all, t, err);
-    struct asked *a = all->n_asked ? asked_find(all, t->question.p, all->n_asked - 1) : NULL;
+    struct channel_question *a =
+        all->n_asked ? asked_find(all, t->question.p, all->n_asked - 1) : NULL;
     if (!a && !(a = asked_add(all, t->question.p, err)))
         return -1;
     amp_span_copy(t->title, a->title, sizeof a->title);
@@ -253,7 +256,7 @@ static int settled_facts(struct delivery *d, struct amp_error *err)
 {
     struct amp_question_rec rec;
     AMP_BUF struct amp_buf mem = {0};
-    const struct asked *a = d->asked;
+    const struct channel_question *a = d->asked;
     const char *decision = "closed";
 
     amp_buf_init(&mem, AMP_REC_MAX);
@@ -278,7 +281,7 @@ static int settled_facts(struct delivery *d, struct amp_error *err)
 
 static int facts_make(struct delivery *d, struct amp_error *err)
 {
-    struct asked *a = d->asked;
+    struct channel_question *a = d->asked;
 
     if (!(d->facts = malloc(sizeof *d->facts)))
         return amp_fail_memory(err);
@@ -510,7 +513,7 @@ int amp_channels_finish(struct amp_channels *c, int64_t wait_ms, struct amp_erro
 enum amp_reach amp_channels_reach(const struct amp_channels *c, const char *question_key)
 {
     enum amp_reach best = AMP_REACH_NOBODY;
-    const struct asked *a = c && c->n_asked ? asked_find(c, question_key, 0) : NULL;
+    const struct channel_question *a = c && c->n_asked ? asked_find(c, question_key, 0) : NULL;
 
     if (c && c->n && !a) /* not seen yet */
         return AMP_REACH_PENDING;

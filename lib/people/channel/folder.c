@@ -115,7 +115,7 @@ static int folder_open(struct folder *f, struct amp_error *err)
 
 /* The file of a question: its key, as far as it is safe in a name, and a digest of the key. The
  * message does not count, because it may be unknown when the question is settled. */
-static void question_name(const struct asked *a, char out[NAME_SIZE])
+static void question_name(const struct channel_question *a, char out[NAME_SIZE])
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     char digest[AMP_SHA256_MAX], safe[64];
@@ -339,7 +339,7 @@ static struct delivery *form_delivery(struct channel *c, const char *name)
     char own[NAME_SIZE];
 
     for (size_t i = 0; i < c->all->n_asked; i++) {
-        struct asked *a = c->all->asked[i];
+        struct channel_question *a = c->all->asked[i];
         if (!a->open)
             continue;
         question_name(a, own);

@@ -11,7 +11,7 @@ enum { CHANNELS_MAX = 32, CHANNEL_NAME_MAX = 64 };
 /* A question on its way to a channel, then the notice that it is settled. */
 struct delivery {
     struct channel *channel;
-    struct asked *asked;
+    struct channel_question *asked;
     enum delivery_at {
         DELIVERY_DUE,     /* the question is to be sent, from due_ms on */
         DELIVERY_SENDING, /* it is being sent */
@@ -27,7 +27,7 @@ struct delivery {
 };
 
 /* An open question, or one of which not every channel knows that it is settled. */
-struct asked {
+struct channel_question {
     struct amp_question q; /* message NULL: settled before this process began */
     char title[256];
     bool open, seen;
@@ -73,7 +73,7 @@ struct amp_channels {
     int64_t token_life_ms, retry_ms;
     struct channel v[CHANNELS_MAX];
     unsigned n;
-    struct asked **asked;
+    struct channel_question **asked;
     size_t n_asked, cap_asked;
     bool scanned, again; /* again: something was answered here, so look once more */
 };

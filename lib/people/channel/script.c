@@ -21,7 +21,7 @@
 #include "message/protocol/compose/json.h"
 #include "people/channel/private.h"
 
-#define JOBS       4
+#define RUNS       4
 #define ARGS_MAX   64
 #define INPUT_MAX  (2u << 20)
 #define OUTPUT_MAX (512u << 10)
@@ -33,7 +33,7 @@
 #define POLL_MOST  900000
 
 /* A run of the script. */
-struct job {
+struct script_run {
     bool on;
     struct amp_runner run;
     struct delivery *delivery; /* NULL: it is asked for answers */
@@ -52,7 +52,7 @@ struct script {
     char since[SINCE_MAX]; /* where the next look begins, in the script's words */
     unsigned char seen[SEEN_MAX][SUM_BYTES];
     unsigned n_seen;
-    struct job jobs[JOBS + 1]; /* the last one looks for answers */
+    struct script_run runs[RUNS + 1]; /* the last one looks for answers */
 };
 
 /* ---- the input ---- */
@@ -100,7 +100,7 @@ static int input_make(const struct channel *c, const char *event, struct deliver
     return amp_json_line(j, out, err);
 }
 
-static int job_start(const struct channel *c, struct job *job, const char *event,
+static int run_start(const struct channel *c, struct script_run *run, const char *event,
                      struct delivery *d, struct amp_error *err)
 {
     const struct script *s = c->own;
@@ -116,24 +116,24 @@ static int job_start(const struct channel *c, struct job *job, const char *event
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     const struct amp_child_spec spec = {
         .argv = s->argv, .fd_out = to, .fd_err = STDERR_FILENO, .dies_with_us = true};
-    if (amp_runner_start(&job->run, &spec, amp_buf_span(&input), s->timeout_ms, GRACE_MS, err) <
+    if (amp_runner_start(&run->run, &spec, amp_buf_span(&input), s->timeout_ms, GRACE_MS, err) <
         0) {
         close(ends[0]);
         return -1;
     }
-    job->on = true;
-    job->delivery = d;
-    job->from = ends[0];
-    amp_buf_init(&job->output, OUTPUT_MAX);
+    run->on = true;
+    run->delivery = d;
+    run->from = ends[0];
+    amp_buf_init(&run->output, OUTPUT_MAX);
     return 0;
 }
 
-static void job_release(struct job *job)
+static void run_release(struct script_run *run)
 {
-    close(job->from);
-    amp_buf_release(&job->output);
-    job->on = false;
-    job->delivery = NULL;
+    close(run->from);
+    amp_buf_release(&run->output);
+    run->on = false;
+    run->delivery = NULL;
 }
 
 /* ---- the output ---- */
@@ -215,11 +215,11 @@ static void script_tell(struct channel *c, struct delivery *d)
 {
     struct script *s = c->own;
     struct amp_error err;
-    struct job *job = s->jobs;
+    struct script_run *run = s->runs;
 
-    while (job->on) /* the channel has as many jobs */
-        job++;
-    if (job_start(c, job, NULL, d, &err) < 0)
+    while (run->on) /* the channel has as many runs */
+        run++;
+    if (run_start(c, run, NULL, d, &err) < 0)
         delivery_ended(d, &err);
 }
 
@@ -239,18 +239,18 @@ static void poll_ended(struct channel *c, const struct amp_error *why)
     channel_failed(c, &err);
 }
 
-static void job_end(struct channel *c, struct job *job, const struct amp_child_end *end)
+static void run_end(struct channel *c, struct script_run *run, const struct amp_child_end *end)
 {
     const struct script *s = c->own;
-    struct delivery *d = job->delivery;
+    struct delivery *d = run->delivery;
     struct amp_error why;
     char said[200];
-    bool done = amp_runner_verdict(&job->run, end, s->argv[0], &why) == AMP_RUN_DONE;
+    bool done = amp_runner_verdict(&run->run, end, s->argv[0], &why) == AMP_RUN_DONE;
 
-    output_take(c, amp_buf_span(&job->output), said);
+    output_take(c, amp_buf_span(&run->output), said);
     if (!done && !end->timed_out)
         failure_say(&why, said);
-    job_release(job);
+    run_release(run);
     if (d)
         delivery_ended(d, done ? NULL : &why);
     else
@@ -258,36 +258,36 @@ static void job_end(struct channel *c, struct job *job, const struct amp_child_e
 }
 
 /* A script that prints too much is ended, and its output up to there counts. */
-static void output_read(struct job *job)
+static void output_read(struct script_run *run)
 {
     enum amp_read rc;
 
     do
-        rc = amp_read_more(job->from, &job->output, 65536, "a channel", NULL);
+        rc = amp_read_more(run->from, &run->output, 65536, "a channel", NULL);
     while (rc == AMP_READ_BYTES);
     if (rc == AMP_READ_FAILED)
-        amp_runner_stop(&job->run);
+        amp_runner_stop(&run->run);
 }
 
 static int script_step(struct channel *c, struct amp_error *err)
 {
     struct script *s = c->own;
-    struct job *look = &s->jobs[JOBS];
+    struct script_run *look = &s->runs[RUNS];
     struct amp_error why;
 
-    for (struct job *job = s->jobs; job <= look; job++) {
+    for (struct script_run *run = s->runs; run <= look; run++) {
         struct amp_child_end end;
-        if (!job->on)
+        if (!run->on)
             continue;
-        int rc = amp_runner_look(&job->run, &end, err);
-        output_read(job);
+        int rc = amp_runner_look(&run->run, &end, err);
+        output_read(run);
         if (rc < 0)
             return -1;
         if (rc > 0)
-            job_end(c, job, &end);
+            run_end(c, run, &end);
     }
     if (s->every_ms && !look->on && amp_mono_ms() >= s->due_ms &&
-        job_start(c, look, "poll", NULL, &why) < 0)
+        run_start(c, look, "poll", NULL, &why) < 0)
         poll_ended(c, &why);
     return 0;
 }
@@ -296,13 +296,13 @@ static void script_watch(struct channel *c, struct channel_wait *w)
 {
     struct script *s = c->own;
 
-    for (int i = 0; i <= JOBS; i++)
-        if (s->jobs[i].on) {
-            channel_wait_fd(w, s->jobs[i].run.child.pidfd, POLLIN);
-            channel_wait_fd(w, s->jobs[i].from, POLLIN);
-            channel_wait_within(w, amp_runner_wait(&s->jobs[i].run));
+    for (int i = 0; i <= RUNS; i++)
+        if (s->runs[i].on) {
+            channel_wait_fd(w, s->runs[i].run.child.pidfd, POLLIN);
+            channel_wait_fd(w, s->runs[i].from, POLLIN);
+            channel_wait_within(w, amp_runner_wait(&s->runs[i].run));
         }
-    if (s->every_ms && !s->jobs[JOBS].on) {
+    if (s->every_ms && !s->runs[RUNS].on) {
         int64_t left = s->due_ms - amp_mono_ms();
         channel_wait_within(w, left > 0 ? left : 0);
     }
@@ -312,12 +312,12 @@ static void script_close(struct channel *c)
 {
     struct script *s = c->own;
 
-    for (int i = 0; s && i <= JOBS; i++)
-        if (s->jobs[i].on) {
+    for (int i = 0; s && i <= RUNS; i++)
+        if (s->runs[i].on) {
             struct amp_child_end end;
-            amp_runner_stop(&s->jobs[i].run);
-            amp_runner_finish(&s->jobs[i].run, NULL, &end, NULL);
-            job_release(&s->jobs[i]);
+            amp_runner_stop(&s->runs[i].run);
+            amp_runner_finish(&s->runs[i].run, NULL, &end, NULL);
+            run_release(&s->runs[i]);
         }
     if (s)
         amp_argv_free(s->split);
@@ -342,7 +342,7 @@ static struct script *script_add(struct amp_channels *all, const char *word, con
     }
     s->timeout_ms = 10000;
     (*c)->own = s;
-    (*c)->jobs = JOBS;
+    (*c)->jobs = RUNS;
     return s;
 }
 
@@ -362,7 +362,7 @@ static void script_find(struct script *s)
 static int settings_check(struct channel *c, struct amp_error *err)
 {
     struct script *s = c->own;
-    struct job *job = s->jobs;
+    struct script_run *run = s->runs;
     struct amp_child_end end;
     struct amp_error why;
     char said[200] = "";
@@ -371,23 +371,23 @@ static int settings_check(struct channel *c, struct amp_error *err)
         return 0;
     int64_t timeout_ms = s->timeout_ms;
     s->timeout_ms = CHECK_MS;
-    int rc = job_start(c, job, "check", NULL, &why);
+    int rc = run_start(c, run, "check", NULL, &why);
     s->timeout_ms = timeout_ms;
     if (rc < 0) {
         channel_failed(c, &why);
         return 0;
     }
-    rc = amp_runner_finish(&job->run, c->all->opt.decider->opt.stop, &end, err);
-    output_read(job);
-    output_take(c, amp_buf_span(&job->output), said);
-    if (rc == 0 && amp_runner_verdict(&job->run, &end, s->argv[0], &why) != AMP_RUN_DONE) {
+    rc = amp_runner_finish(&run->run, c->all->opt.decider->opt.stop, &end, err);
+    output_read(run);
+    output_take(c, amp_buf_span(&run->output), said);
+    if (rc == 0 && amp_runner_verdict(&run->run, &end, s->argv[0], &why) != AMP_RUN_DONE) {
         failure_say(&why, said);
         if (end.exited && end.exit_code == AMP_CONFIG)
             rc = amp_fail(err, AMP_CONFIG, bad_config, "hitl.channels: %s: %s", c->name, why.what);
         else
             channel_failed(c, &why);
     }
-    job_release(job);
+    run_release(run);
     return rc;
 }
 

@@ -16,14 +16,14 @@
 /* ---- requests ---- */
 
 /* The newest attempt at the request that a result answers. */
-struct request {
+struct newest_request {
     struct amp_store *store;
     struct amp_buf line; /* its message; empty: unknown */
 };
 
 static int request_add(void *ctx, struct amp_span id, struct amp_error *err)
 {
-    struct request *r = ctx;
+    struct newest_request *r = ctx;
     AMP_BUF struct amp_buf mem = {.max = LINE_MAX_BYTES};
     struct amp_message_rec m;
 
@@ -36,7 +36,7 @@ static int request_add(void *ctx, struct amp_span id, struct amp_error *err)
 static int request_find(struct amp_store *s, const struct amp_view *result, struct amp_buf *line,
                         struct amp_error *err)
 {
-    struct request r = {.store = s};
+    struct newest_request r = {.store = s};
 
     amp_buf_init(&r.line, LINE_MAX_BYTES);
     int rc = amp_awaited_each(s, result, request_add, &r, err);

@@ -145,6 +145,23 @@ struct amp_spent {
   [ ${#lines[@]} -eq 2 ]
 }
 
+@test "a struct of the name of one in a header is found, one that two .c files have is not" {
+  tree lib/task/a.c <<<'/* a */
+struct walk {
+  int a;
+};
+struct place {
+  int a;
+};'
+  mkdir -p cmd/x
+  cp lib/task/a.c lib/task/b.c
+  printf '%s\n' 'struct place {' '  int b;' '};' >cmd/x/x.h
+  run -1 bash scripts/lint.sh names
+  [ "${lines[0]}" = "lib/task/a.c:5: struct place: also in cmd/x/x.h" ]
+  [ "${lines[1]}" = "lib/task/b.c:5: struct place: also in cmd/x/x.h" ]
+  [ ${#lines[@]} -eq 2 ]
+}
+
 @test "a code that is a text is found, a word of the list is not" {
   tree lib/task/x.h <<<'/* x */
 int x_refuse(int x, const char *code, const char *why);

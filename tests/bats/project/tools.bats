@@ -306,7 +306,7 @@ EOS
 amp lib/message/delivery/intake.h AMP_INTAKE_ID_MAX at most @ bytes
 amp include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
 amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
-amp-route lib/message/route/job.h RULES_MAX at most @ routes
+amp-route lib/message/route/parcel.h RULES_MAX at most @ routes
 amp-ports lib/message/port/command.c WORDS_MAX at most @ words
 amp-ports lib/message/delivery/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
 amp-ports lib/message/delivery/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages

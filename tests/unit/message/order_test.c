@@ -1,5 +1,5 @@
 /* Whose order is kept, and in which stream a message is numbered. */
-#include "message/delivery/order.h"
+#include "message/delivery/sequences.h"
 
 #include <stdio.h>
 
@@ -20,8 +20,8 @@ static struct amp_view read_line(const char *line)
 static void keys(const char *line, const char *key, const char *source, const char *name)
 {
     struct amp_view v = read_line(line);
-    TAP_SPAN(amp_order_key(&v), key, name);
-    TAP_SPAN(amp_order_source(&v), source, name);
+    TAP_SPAN(amp_sequence_key(&v), key, name);
+    TAP_SPAN(amp_sequence_source(&v), source, name);
 }
 
 #define SW4RM(type, payload)                                                                       \
@@ -41,7 +41,7 @@ static void stream(enum amp_protocol protocol, const char *source, const char *n
     struct amp_view v = {.protocol = protocol, .has_sequence = true};
     amp_buf_init(&mem, 1 << 10);
     v.from = v.node = amp_span_str(source);
-    TAP_INT(amp_order_stream(&v, &mem, &got, &err), 0, "a stream");
+    TAP_INT(amp_sequence_stream(&v, &mem, &got, &err), 0, "a stream");
     TAP_SPAN(got, name, source);
 }
 
@@ -65,8 +65,8 @@ int main(void)
                            .kind = AMP_KIND_DISPATCH,
                            .from = AMP_SPAN("coordinator"),
                            .correlation = AMP_SPAN("x")};
-    TAP_SPAN(amp_order_key(&amp), "", "AMP has no such order");
-    TAP_SPAN(amp_order_source(&amp), "", "and no numbers");
+    TAP_SPAN(amp_sequence_key(&amp), "", "AMP has no such order");
+    TAP_SPAN(amp_sequence_source(&amp), "", "and no numbers");
     stream(AMP_PROTO_RTP, "vps", "vps");
     stream(AMP_PROTO_SW4RM, "vps", "sw4rm:vps");
     stream(AMP_PROTO_RTP, "sw4rm:vps", "rtp:sw4rm:vps");

@@ -72,7 +72,7 @@ struct amp_lane_turn amp_lanes_next(struct amp_lanes *l,
                                     const struct amp_lane_head heads[AMP_LANE_COUNT],
                                     int64_t now_ms);
 
-/* A number for the text of amp_order_key; 0 for an empty text. */
+/* A number for the text of amp_sequence_key; 0 for an empty text. */
 uint64_t amp_lane_key_of(struct amp_span text);
 
 /* Messages with one order key stay in the lane in which the first of them waits. This counts the

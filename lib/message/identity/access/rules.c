@@ -11,7 +11,7 @@
 enum { TYPE, SENDER, RECIPIENT, TOOL, SCOPE, PATTERNS };
 static const char *const pattern_names[PATTERNS] = {"type", "sender", "recipient", "tool", "scope"};
 
-struct rule {
+struct access_rule {
     enum amp_access_effect effect;
     char *pattern[PATTERNS]; /* NULL: any */
 };
@@ -19,7 +19,7 @@ struct rule {
 struct amp_access {
     enum amp_access_effect fallback;
     uint32_t n;
-    struct rule rule[AMP_ACCESS_RULES_MAX];
+    struct access_rule rule[AMP_ACCESS_RULES_MAX];
 };
 
 struct amp_access *amp_access_new(struct amp_error *err)
@@ -30,11 +30,11 @@ struct amp_access *amp_access_new(struct amp_error *err)
     return a;
 }
 
-static void rule_release(struct rule *r)
+static void rule_release(struct access_rule *r)
 {
     for (int i = 0; i < PATTERNS; i++)
         free(r->pattern[i]);
-    *r = (struct rule){0};
+    *r = (struct access_rule){0};
 }
 
 void amp_access_free(struct amp_access *a)
@@ -91,7 +91,7 @@ static int pattern_read(const struct amp_tape *t, uint32_t tok, char **out, stru
     return *out ? 0 : amp_fail_memory(err);
 }
 
-static int rule_read(const struct amp_tape *t, struct rule *r, struct amp_error *err)
+static int rule_read(const struct amp_tape *t, struct access_rule *r, struct amp_error *err)
 {
     bool has_effect = false;
     if (t->tok[0].type != AMP_JSON_OBJECT)
@@ -119,7 +119,7 @@ int amp_access_add(struct amp_access *a, struct amp_span json, struct amp_error 
 {
     AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
-    struct rule r = {0};
+    struct access_rule r = {0};
     if (a->n == AMP_ACCESS_RULES_MAX)
         return amp_fail(err, AMP_CONFIG, bad_access_rule, "there are more than %d access rules",
                         AMP_ACCESS_RULES_MAX);
@@ -140,7 +140,7 @@ static bool one_matches(const char *pattern, struct amp_span text)
     return !pattern || (text.n > 0 && amp_span_glob(text, amp_span_str(pattern)));
 }
 
-static bool scopes_match(const struct rule *r, const struct amp_access_facts *f)
+static bool scopes_match(const struct access_rule *r, const struct amp_access_facts *f)
 {
     uint32_t hits = 0;
     if (!r->pattern[SCOPE])
@@ -150,7 +150,7 @@ static bool scopes_match(const struct rule *r, const struct amp_access_facts *f)
     return hits > 0 && (r->effect == AMP_ACCESS_DENY || hits == f->n_scopes);
 }
 
-static bool rule_matches(const struct rule *r, const struct amp_access_facts *f,
+static bool rule_matches(const struct access_rule *r, const struct amp_access_facts *f,
                          struct amp_span recipient)
 {
     return one_matches(r->pattern[TYPE], f->type) && one_matches(r->pattern[SENDER], f->sender) &&
@@ -163,7 +163,7 @@ decide_for(const struct amp_access *a, const struct amp_access_facts *f, struct 
 {
     struct amp_access_decision d = {.effect = a->fallback, .recipient = recipient};
     for (uint32_t i = 0; i < a->n; i++) {
-        const struct rule *r = &a->rule[i];
+        const struct access_rule *r = &a->rule[i];
         if ((r->effect == AMP_ACCESS_ALLOW && d.rule) || !rule_matches(r, f, recipient))
             continue;
         d.effect = r->effect;

@@ -26,7 +26,7 @@ struct amp_convert {
 };
 
 /* The conversion of one message. */
-struct job {
+struct conversion {
     struct amp_convert *c;
     const struct amp_view *v;
     enum amp_protocol to;
@@ -114,7 +114,7 @@ int amp_convert_fill_check(const char *pair, struct amp_error *err)
 /* ---- findings */
 
 /* A copy of up to 300 bytes that lives as long as the findings. */
-static char *text_copy(const struct job *j, struct amp_span s)
+static char *text_copy(const struct conversion *j, struct amp_span s)
 {
     static char none[1];
     size_t size = (s.n < 300 ? s.n : 300) + 1;
@@ -125,7 +125,7 @@ static char *text_copy(const struct job *j, struct amp_span s)
     return p;
 }
 
-static void finding_report(const struct job *j, enum amp_severity severity, const char *code,
+static void finding_report(const struct conversion *j, enum amp_severity severity, const char *code,
                            struct amp_span pointer, const char *message)
 {
     char *at = text_copy(j, pointer);
@@ -147,7 +147,7 @@ static void finding_report(const struct job *j, enum amp_severity severity, cons
     j->fn(j->ctx, &f);
 }
 
-__attribute__((format(printf, 2, 3))) static enum amp_convert_result refuse(struct job *j,
+__attribute__((format(printf, 2, 3))) static enum amp_convert_result refuse(struct conversion *j,
                                                                             const char *fmt, ...)
 {
     char why[300];
@@ -162,7 +162,7 @@ __attribute__((format(printf, 2, 3))) static enum amp_convert_result refuse(stru
 
 static void note_kept(void *ctx, struct amp_span pointer, bool changed)
 {
-    const struct job *j = ctx;
+    const struct conversion *j = ctx;
     char message[120];
     snprintf(message, sizeof message, "%s %s; %s", amp_protocol_name(j->to),
              changed ? "uses another form" : "has no such field",
@@ -192,7 +192,7 @@ static const char *fill_name(const struct cv_shape *s, const char *dotted)
 /* Reports the first reason why the result is invalid in the target. */
 static void note_invalid(void *ctx, const struct amp_finding *f)
 {
-    struct job *j = ctx;
+    struct conversion *j = ctx;
     if (f->severity != AMP_SEV_ERROR || j->is_refused)
         return;
     const char *name = fill_name(j->dst, f->field);
@@ -213,7 +213,7 @@ static bool has_row(const struct cv_shape *s, enum cv_field field)
 
 /* The shape that the message had in the target before it was converted to the source, whose origin
  * is then in j->came; NULL: the source has no origin of the target. */
-static const struct cv_shape *came_from(struct job *j)
+static const struct cv_shape *came_from(struct conversion *j)
 {
     struct amp_tape *from = &j->c->from;
     struct amp_json_fault fault;
@@ -233,7 +233,7 @@ static const struct cv_shape *came_from(struct job *j)
 
 /* A kind without a message of its own in the source was written as another one: reads the message
  * again as the kind that it was. */
-static int read_again(struct job *j, struct amp_error *err)
+static int read_again(struct conversion *j, struct amp_error *err)
 {
     if (!j->dst || ((j->src->kind | j->src->kinds) & j->dst->kind))
         return 0;
@@ -254,7 +254,7 @@ static int add_text(struct amp_buf *b, const struct cv_value *v)
 }
 
 /* Adds what every message has: a time, and an id that depends on the contents only. */
-static int envelope_complete(struct job *j, const struct cv_shape *s, struct cv_neutral *n,
+static int envelope_complete(struct conversion *j, const struct cv_shape *s, struct cv_neutral *n,
                              struct amp_error *err)
 {
     static const enum cv_field parts[] = {CV_FROM,  CV_TO,      CV_TASK,    CV_CORR, CV_TIME,
@@ -277,7 +277,7 @@ static int envelope_complete(struct job *j, const struct cv_shape *s, struct cv_
     return 0;
 }
 
-static void fields_fill(struct job *j, const char *const *pairs)
+static void fields_fill(struct conversion *j, const char *const *pairs)
 {
     for (; pairs && *pairs; pairs++) {
         const char *value;
@@ -298,7 +298,7 @@ static int scan_own(struct amp_tape *t, const struct amp_buf *text, struct amp_e
 }
 
 /* Writes the target's text to c->restored, with the origin in j->n, and scans it into c->there. */
-static int write_there(struct job *j, struct amp_error *err)
+static int write_there(struct conversion *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
     amp_buf_reset(&c->first);
@@ -314,14 +314,14 @@ static int write_there(struct job *j, struct amp_error *err)
 }
 
 /* Whether the message has several recipients, which only the Runtime Protocol has. */
-static bool is_to_several(const struct job *j)
+static bool is_to_several(const struct conversion *j)
 {
     return j->v->n_to > 1 || (j->v->n_to == 1 && amp_span_is(j->v->to[0], "all"));
 }
 
 /* The recipient for an outer object; empty: none. A message that came from SW4RM returns as it was;
  * "unknown" means that no recipient was named; the type of a question implies the admin. */
-static struct amp_span outer_to(const struct job *j)
+static struct amp_span outer_to(const struct conversion *j)
 {
     const struct cv_value *to = &j->n.v[CV_TO];
     struct amp_span none = {"", 0};
@@ -332,7 +332,7 @@ static struct amp_span outer_to(const struct job *j)
 }
 
 /* Converts the result back, for a comparison with the source, and scans it into c->again. */
-static int write_back(struct job *j, struct amp_error *err)
+static int write_back(struct conversion *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
     struct cv_neutral n;
@@ -356,7 +356,7 @@ static int write_back(struct job *j, struct amp_error *err)
 }
 
 /* Sets *shows to whether the result alone shows the shape that the source had. */
-static int check_shape(struct job *j, bool *shows, struct amp_error *err)
+static int check_shape(struct conversion *j, bool *shows, struct amp_error *err)
 {
     struct cv_neutral n;
     const struct cv_shape *seen = amp_cv_shape_of(j->to, &j->c->there);
@@ -373,7 +373,7 @@ static int check_shape(struct job *j, bool *shows, struct amp_error *err)
 /* Whether the way back reads the value at a pointer from the result. */
 static bool is_carried(void *ctx, struct amp_span pointer)
 {
-    const struct job *j = ctx;
+    const struct conversion *j = ctx;
     for (unsigned i = 0; i < j->src->n_rows; i++) {
         const struct cv_row *row = &j->src->rows[i];
         size_t n = strlen(row->at);
@@ -385,7 +385,7 @@ static bool is_carried(void *ctx, struct amp_span pointer)
 }
 
 /* Compares the way back with the source, and writes the result again with what must be kept. */
-static int origin_keep(struct job *j, struct amp_error *err)
+static int origin_keep(struct conversion *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
     bool shows;
@@ -407,7 +407,7 @@ static int origin_keep(struct job *j, struct amp_error *err)
 }
 
 /* Reports what origin_keep found; c->again still has the way back. */
-static int report_kept(struct job *j, struct amp_error *err)
+static int report_kept(struct conversion *j, struct amp_error *err)
 {
     const struct cv_keeping how = {is_carried, note_kept, j};
     amp_buf_reset(&j->c->kept);
@@ -416,7 +416,7 @@ static int report_kept(struct job *j, struct amp_error *err)
 
 /* SW4RM's envelope has no recipient: if its payload has none either, it is put into an outer
  * object. */
-static int line_wrap(struct job *j, const struct amp_view *made, struct amp_error *err)
+static int line_wrap(struct conversion *j, const struct amp_view *made, struct amp_error *err)
 {
     struct amp_buf *line = &j->c->restored;
     struct amp_jw w;
@@ -437,7 +437,7 @@ static int line_wrap(struct job *j, const struct amp_view *made, struct amp_erro
 }
 
 /* 1: the result is valid; 0: it is not, which is reported; -1: failure. */
-static int result_check(struct job *j, struct amp_error *err)
+static int result_check(struct conversion *j, struct amp_error *err)
 {
     struct amp_view view;
     struct amp_check_options opt = j->c->check;
@@ -447,8 +447,8 @@ static int result_check(struct job *j, struct amp_error *err)
     return good > 0 && line_wrap(j, &view, err) < 0 ? -1 : good;
 }
 
-static enum amp_convert_result job_run(struct job *j, const char *const *pairs, struct amp_buf *out,
-                                       struct amp_error *err)
+static enum amp_convert_result conversion_run(struct conversion *j, const char *const *pairs,
+                                              struct amp_buf *out, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
     const char *to = amp_protocol_name(j->to);
@@ -496,12 +496,12 @@ enum amp_convert_result amp_convert_message(struct amp_convert *c, const struct 
                                             struct amp_buf *out, amp_finding_fn fn, void *ctx,
                                             struct amp_error *err)
 {
-    struct job j = {.c = c, .v = v, .to = to, .fn = fn, .ctx = ctx};
+    struct conversion j = {.c = c, .v = v, .to = to, .fn = fn, .ctx = ctx};
     if (v->protocol == to)
         return AMP_CONVERT_SAME;
     amp_arena_reset(&c->arena);
     size_t before = out->len;
-    enum amp_convert_result got = job_run(&j, fill_pairs, out, err);
+    enum amp_convert_result got = conversion_run(&j, fill_pairs, out, err);
     if (got != AMP_CONVERT_DONE)
         out->len = before;
     return got;

@@ -1,5 +1,5 @@
 /*
- * A job for each recipient of a message. The outbox has the message, in the role of a group, and
+ * A parcel for each recipient of a message. The outbox has the message, in the role of a group, and
  * then an entry for each recipient under the recipient's name. A recipient's entry is closed when
  * its port has the message, the entry of the message when all have it.
  */
@@ -109,16 +109,16 @@ static int content_find(const struct amp_view *v, struct amp_buf *mem, struct am
     return 0;
 }
 
-/* Fills the recipients' jobs. */
-static int recipients_fill(struct amp_addressing *a, struct job *j, const struct amp_view *v,
+/* Fills the recipients' parcels. */
+static int recipients_fill(struct amp_addressing *a, struct parcel *j, const struct amp_view *v,
                            struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_span line;
     if (content_find(v, &mem, &line, err) < 0)
         return -1;
-    for (struct job *kid = j->address.kids; kid; kid = kid->next) {
-        if (amp_route_job_fill(kid, line, v, err) < 0)
+    for (struct parcel *kid = j->address.kids; kid; kid = kid->next) {
+        if (amp_parcel_fill(kid, line, v, err) < 0)
             return -1;
         kid->lane = j->lane;
         /* Without a priority, the recipient's communication class selects the lane. */
@@ -134,57 +134,57 @@ static int recipients_fill(struct amp_addressing *a, struct job *j, const struct
 }
 
 /* Whether a route to agents holds, or may hold after its jq predicate is evaluated. */
-static bool may_hold(const struct amp_addressing *a, const struct job *j)
+static bool may_hold(const struct amp_addressing *a, const struct parcel *j)
 {
     for (uint32_t i = 0; i < amp_rules_n(a->rules); i++) {
         const struct rule *rule = amp_rules_at(a->rules, i);
         if (amp_outlet_info(a->outlets, rule->port)->action == AMP_OUTLET_AGENTS &&
-            (amp_rules_hold(j, i) || (j->stage != JOB_DECIDED && rule->filter >= 0)))
+            (amp_rules_hold(j, i) || (j->stage != PARCEL_DECIDED && rule->filter >= 0)))
             return true;
     }
     return false;
 }
 
 /* Refuses the message for recipients that registered other content types. */
-static int types_check(const struct amp_addressing *a, struct job *j, const struct amp_view *v,
+static int types_check(const struct amp_addressing *a, struct parcel *j, const struct amp_view *v,
                        struct amp_error *err)
 {
-    for (struct job *kid = j->address.kids; kid && a->run->store && v->content_type.n > 0;
+    for (struct parcel *kid = j->address.kids; kid && a->run->store && v->content_type.n > 0;
          kid = kid->next) {
         bool takes;
         if (amp_addresses_takes(&a->book, amp_span_str(kid->address.name), v->content_type, &takes,
                                 err) < 0)
             return -1;
         if (!takes)
-            amp_route_job_refuse(kid, AMP_CODE(unsupported_message_type),
-                                 "its recipient does not accept its content_type",
-                                 kid->address.name, false);
+            amp_parcel_refuse(kid, AMP_CODE(unsupported_message_type),
+                              "its recipient does not accept its content_type", kid->address.name,
+                              false);
     }
     return 0;
 }
 
 /* Reads which units the recipients take, if that matters. */
-static int units_look(const struct amp_addressing *a, struct job *j, struct amp_error *err)
+static int units_look(const struct amp_addressing *a, struct parcel *j, struct amp_error *err)
 {
     bool matters = a->run->store && amp_outlets_units(a->outlets);
-    for (struct job *kid = j->address.kids; kid && matters; kid = kid->next)
+    for (struct parcel *kid = j->address.kids; kid && matters; kid = kid->next)
         if (amp_addresses_units(&a->book, amp_span_str(kid->address.name), &kid->takes, err) < 0)
             return -1;
     return 0;
 }
 
 /* Refuses work about a worktree for recipients that are not bound to one. */
-static int worktrees_check(const struct amp_addressing *a, struct job *j, const struct amp_view *v,
-                           struct amp_error *err)
+static int worktrees_check(const struct amp_addressing *a, struct parcel *j,
+                           const struct amp_view *v, struct amp_error *err)
 {
     bool work = a->run->store && amp_worktree_is_work(v), bound;
-    for (struct job *kid = j->address.kids; kid && work; kid = kid->next) {
+    for (struct parcel *kid = j->address.kids; kid && work; kid = kid->next) {
         if (amp_worktree_has(a->run->store, amp_span_str(kid->address.name), &bound, err) < 0)
             return -1;
         if (!bound)
-            amp_route_job_refuse(kid, AMP_NOT_BOUND,
-                                 "the work is about a worktree, and its recipient is not bound",
-                                 kid->address.name, true);
+            amp_parcel_refuse(kid, AMP_NOT_BOUND,
+                              "the work is about a worktree, and its recipient is not bound",
+                              kid->address.name, true);
     }
     return 0;
 }
@@ -198,7 +198,7 @@ static bool is_record(const struct amp_view *v)
            spec->detect_record(v->tape);
 }
 
-int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct amp_view *v,
+int amp_addressing_look(struct amp_addressing *a, struct parcel *j, const struct amp_view *v,
                         struct amp_error *err)
 {
     struct amp_recipients to;
@@ -217,7 +217,7 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
         to = (struct amp_recipients){.n_lost = 1};
     }
     for (uint32_t i = 0; i < to.n; i++)
-        if (amp_route_job_add_recipient(j, to.to[i], (struct amp_store_entry_id){0}, err) < 0)
+        if (amp_parcel_add_recipient(j, to.to[i], (struct amp_store_entry_id){0}, err) < 0)
             return -1;
     if (to.n > 1 || to.expanded)
         j->address.is_group = true;
@@ -241,9 +241,9 @@ int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct am
 
 /* ---- the outlets of recipients ---- */
 
-bool amp_addressing_holds(const struct amp_addressing *a, const struct job *j)
+bool amp_addressing_holds(const struct amp_addressing *a, const struct parcel *j)
 {
-    for (const struct job *kid = j->address.kids; kid; kid = kid->next) {
+    for (const struct parcel *kid = j->address.kids; kid; kid = kid->next) {
         const struct amp_given *given =
             amp_addresses_given(&a->book, amp_span_str(kid->address.name));
         if (given && amp_outlet_holds(a->outlets, given->outlet))
@@ -252,8 +252,8 @@ bool amp_addressing_holds(const struct amp_addressing *a, const struct job *j)
     return false;
 }
 
-int amp_addressing_outlet(struct amp_addressing *a, const struct job *recipient, uint32_t *outlet,
-                          bool *retryable, struct amp_error *err)
+int amp_addressing_outlet(struct amp_addressing *a, const struct parcel *recipient,
+                          uint32_t *outlet, bool *retryable, struct amp_error *err)
 {
     struct amp_span name = amp_span_str(recipient->address.name);
     const struct amp_given *given = amp_addresses_given(&a->book, name);

@@ -21,15 +21,15 @@ int amp_addressing_start(struct amp_addressing *a, const char *const *agents, in
 /* A turn begins: the directory is read again when it is needed. */
 void amp_addressing_turn(struct amp_addressing *a);
 
-/* Finds the recipients of the message and makes their jobs. */
-int amp_addressing_look(struct amp_addressing *a, struct job *j, const struct amp_view *v,
+/* Finds the recipients of the message and makes their parcels. */
+int amp_addressing_look(struct amp_addressing *a, struct parcel *j, const struct amp_view *v,
                         struct amp_error *err);
 /* Whether the input should wait for room at one of the recipients. */
-bool amp_addressing_holds(const struct amp_addressing *a, const struct job *j);
+bool amp_addressing_holds(const struct amp_addressing *a, const struct parcel *j);
 /* The outlet of an agent: its port, or the inbox of a registered agent. NO: it has none;
  * *retryable: it may have one later. */
-int amp_addressing_outlet(struct amp_addressing *a, const struct job *recipient, uint32_t *outlet,
-                          bool *retryable, struct amp_error *err);
+int amp_addressing_outlet(struct amp_addressing *a, const struct parcel *recipient,
+                          uint32_t *outlet, bool *retryable, struct amp_error *err);
 /* Whether an agent's port has that outlet. */
 bool amp_addressing_uses(const struct amp_addressing *a, uint32_t outlet);
 

@@ -7,8 +7,8 @@
 
 #include "base/codes.h"
 #include "message/delivery/ledger/ledger.h"
-#include "message/delivery/order.h"
 #include "message/delivery/record/record.h"
+#include "message/delivery/sequences.h"
 #include "message/delivery/settle/outcome.h"
 #include "message/delivery/settle/rails.h"
 #include "message/protocol/routing.h"
@@ -23,7 +23,7 @@ struct amp_admission {
     struct amp_replayed *from;   /* reads the log before the input, or NULL */
 };
 
-static int job_look_again(void *ctx, struct job *j, struct amp_error *err)
+static int parcel_look_again(void *ctx, struct parcel *j, struct amp_error *err)
 {
     return amp_admission_look_again(ctx, j, err);
 }
@@ -35,7 +35,7 @@ int amp_admission_new(const struct amp_source_env *env, struct amp_admission **o
     if (!a)
         return amp_fail_memory(err);
     a->env = *env;
-    a->env.look = job_look_again;
+    a->env.look = parcel_look_again;
     a->env.look_ctx = a;
     *out = a;
     return 0;
@@ -68,7 +68,7 @@ void amp_admission_free(struct amp_admission *a)
 
 /* The result of a commit (rc, e) for an answer to another message. An answer to an unknown message,
  * or one that comes out of turn, is delivered too. */
-static enum amp_admitted answer_admit(const struct amp_admission *a, const struct job *j,
+static enum amp_admitted answer_admit(const struct amp_admission *a, const struct parcel *j,
                                       const struct amp_view *v, int rc, const struct amp_error *e,
                                       struct amp_error *err)
 {
@@ -132,7 +132,7 @@ static int is_known(const struct amp_admission *a, const struct amp_view *v, str
                : rec.found || rec.forgotten;
 }
 
-static enum amp_admitted operation_admit(const struct amp_admission *a, const struct job *j,
+static enum amp_admitted operation_admit(const struct amp_admission *a, const struct parcel *j,
                                          const struct amp_view *v, struct amp_error *err)
 {
     struct amp_store *store = a->env.run->store;
@@ -161,7 +161,7 @@ static enum amp_admitted operation_admit(const struct amp_admission *a, const st
     return answer_admit(a, j, v, amp_rails_apply(store, v, amp_now_ms(), &e), &e, err);
 }
 
-enum amp_admitted amp_admission_admit(struct amp_admission *a, struct job *j,
+enum amp_admitted amp_admission_admit(struct amp_admission *a, struct parcel *j,
                                       const struct amp_view *v, struct amp_error *err)
 {
     enum amp_admitted how = operation_admit(a, j, v, err);
@@ -173,47 +173,46 @@ enum amp_admitted amp_admission_admit(struct amp_admission *a, struct job *j,
 /* ---- checks of every message ---- */
 
 /* Refuses new work of a suspended task. */
-static int suspension_look(const struct amp_admission *a, struct job *j, const struct amp_view *v,
-                           struct amp_error *err)
+static int suspension_look(const struct amp_admission *a, struct parcel *j,
+                           const struct amp_view *v, struct amp_error *err)
 {
-    if (!a->env.run->store || !amp_route_job_is_work(v))
+    if (!a->env.run->store || !amp_parcel_is_work(v))
         return 0;
     int rc = amp_task_suspended(a->env.run->store, v->task, err);
     if (rc == 1)
-        amp_route_job_refuse(j, AMP_CODE(suspended),
-                             "its task is suspended until the admin decides", "", true);
+        amp_parcel_refuse(j, AMP_CODE(suspended), "its task is suspended until the admin decides",
+                          "", true);
     return rc < 0 ? -1 : 0;
 }
 
 /* Refuses a call of a tool that needs a worktree, if the caller has none. */
-static int worktree_look(const struct amp_admission *a, struct job *j, const struct amp_view *v,
+static int worktree_look(const struct amp_admission *a, struct parcel *j, const struct amp_view *v,
                          struct amp_error *err)
 {
     int lacks = a->env.run->store && v->kind == AMP_KIND_TOOL_CALL
                     ? amp_worktree_caller_lacks(a->env.run->store, v, err)
                     : 0;
     if (lacks == 1)
-        amp_route_job_refuse(j, AMP_NOT_BOUND,
-                             "the tool needs a worktree, and its caller is not bound to one", "",
-                             true);
+        amp_parcel_refuse(j, AMP_NOT_BOUND,
+                          "the tool needs a worktree, and its caller is not bound to one", "",
+                          true);
     return lacks < 0 ? -1 : 0;
 }
 
 /* Refuses an expired message. Work that comes after its deadline is refused by whom it is for. */
-static void expiry_look(struct job *j, const struct amp_view *v)
+static void expiry_look(struct parcel *j, const struct amp_view *v)
 {
     int64_t now = amp_now_ms();
     j->expires_ms = amp_message_expiry(v, now);
     if (j->expires_ms <= 0 || j->expires_ms > now)
         return;
     if (v->expires_ms > 0 && v->expires_ms <= now)
-        amp_route_job_refuse(j, amp_route_job_expired_code(j), "its time to live has passed", "",
-                             false);
+        amp_parcel_refuse(j, amp_parcel_expired_code(j), "its time to live has passed", "", false);
     else
         j->expires_ms = v->expires_ms;
 }
 
-int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_view *v,
+int amp_admission_look(struct amp_admission *a, struct parcel *j, const struct amp_view *v,
                        struct amp_error *err)
 {
     amp_outlets_look(a->env.outlets, j, v);
@@ -221,23 +220,23 @@ int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_
         return -1;
     expiry_look(j, v);
     j->lane = amp_lane_of(a->env.lanes, v);
-    j->order = amp_lane_key_of(amp_order_key(v));
+    j->order = amp_lane_key_of(amp_sequence_key(v));
     amp_rules_match(a->env.rules, j, v);
     return amp_addressing_look(a->env.addressing, j, v, err);
 }
 
-int amp_admission_look_again(struct amp_admission *a, struct job *j, struct amp_error *err)
+int amp_admission_look_again(struct amp_admission *a, struct parcel *j, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options opt = {0};
     struct amp_span line = {j->line, j->n};
     if (amp_reader_line(a->env.run->reader, line, &opt, &v, NULL, NULL, err) < 0 ||
-        amp_route_job_fill(j, line, &v, err) < 0)
+        amp_parcel_fill(j, line, &v, err) < 0)
         return -1;
     return amp_admission_look(a, j, &v, err);
 }
 
-int amp_admission_record(struct amp_admission *a, struct job **batch, uint32_t *n,
+int amp_admission_record(struct amp_admission *a, struct parcel **batch, uint32_t *n,
                          struct amp_error *err)
 {
     return amp_streams_record(a->streams, batch, n, err);

@@ -21,16 +21,16 @@ enum amp_admitted {
     AMP_ADMIT_DROP, /* the message needs no delivery: it was handled completely */
 };
 /* Checks a message once, when it is read, before it is recorded. */
-enum amp_admitted amp_admission_admit(struct amp_admission *a, struct job *j,
+enum amp_admitted amp_admission_admit(struct amp_admission *a, struct parcel *j,
                                       const struct amp_view *v, struct amp_error *err);
 /* Checks a message, also one of an earlier run; marks it if it must be refused
- * (amp_route_job_refuse). */
-int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_view *v,
+ * (amp_parcel_refuse). */
+int amp_admission_look(struct amp_admission *a, struct parcel *j, const struct amp_view *v,
                        struct amp_error *err);
 /* Checks a message that has only its line, in the same way. */
-int amp_admission_look_again(struct amp_admission *a, struct job *j, struct amp_error *err);
+int amp_admission_look_again(struct amp_admission *a, struct parcel *j, struct amp_error *err);
 /* amp_streams_record */
-int amp_admission_record(struct amp_admission *a, struct job **batch, uint32_t *n,
+int amp_admission_record(struct amp_admission *a, struct parcel **batch, uint32_t *n,
                          struct amp_error *err);
 
 /* Routes messages of the streams and, if there is room, of the log; renews leases. */

@@ -153,19 +153,19 @@ static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
 }
 
 /* The messages of one frame: committed together, and added to the chain. */
-static int frame_take(struct amp_replayed *f, struct job **tail, uint32_t *taken,
+static int frame_take(struct amp_replayed *f, struct parcel **tail, uint32_t *taken,
                       struct amp_error *err)
 {
     const struct amp_source_env *env = f->env;
-    struct job *jobs[AMP_ROUTE_BATCH_MAX];
+    struct parcel *parcels[AMP_ROUTE_BATCH_MAX];
     uint32_t n = 0;
     uint64_t frame = f->item.n;
     int rc;
     do {
-        struct job *j = amp_route_job_new(env->jobs, f->item.line, NULL);
+        struct parcel *j = amp_parcel_new(env->parcels, f->item.line, NULL);
         if (!j)
             return amp_fail_memory(err);
-        jobs[n++] = j;
+        parcels[n++] = j;
         if (env->look(env->look_ctx, j, err) < 0)
             return -1;
         rc = amp_recorded_next(f->log, &f->item, err);
@@ -174,11 +174,11 @@ static int frame_take(struct amp_replayed *f, struct job **tail, uint32_t *taken
     uint64_t next = f->item.n;
     f->item.n = frame;
     if (rc >= 0)
-        rc = amp_keeper_commit(jobs, n, commit_fn, f, err);
+        rc = amp_keeper_commit(parcels, n, commit_fn, f, err);
     f->item.n = next;
     for (uint32_t i = 0; i < n && rc >= 0; i++) {
-        *tail = jobs[i];
-        tail = &jobs[i]->next;
+        *tail = parcels[i];
+        tail = &parcels[i]->next;
     }
     *taken += n;
     f->given += n;
@@ -204,7 +204,7 @@ static int log_end(struct amp_replayed *f, struct amp_error *err)
 
 int amp_replayed_step(struct amp_replayed *f, bool room, struct amp_error *err)
 {
-    struct job *first = NULL, **tail = &first;
+    struct parcel *first = NULL, **tail = &first;
     struct amp_cursor_turn turn;
     uint32_t taken = 0;
     if (!amp_replayed_reads(f))

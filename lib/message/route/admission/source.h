@@ -8,17 +8,17 @@
 
 struct amp_source_env {
     struct amp_route_run *run;
-    struct amp_jobs *jobs;
+    struct amp_parcels *parcels;
     struct amp_keeper *keeper;
     struct amp_outlets *outlets;
     const struct amp_rules *rules;
     struct amp_addressing *addressing;
     const struct amp_lane_rules *lanes;
     /* Checks a message that has only its line; set by admission. */
-    int (*look)(void *ctx, struct job *j, struct amp_error *err);
+    int (*look)(void *ctx, struct parcel *j, struct amp_error *err);
     void *look_ctx;
     /* Routes committed messages, a chain by `next`. */
-    void (*pass)(void *ctx, struct job *first);
+    void (*pass)(void *ctx, struct parcel *first);
     void *pass_ctx;
 
     const char *consumer; /* follows numbered streams; NULL: no streams are followed */

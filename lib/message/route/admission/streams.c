@@ -23,8 +23,8 @@
 #include "message/delivery/cursor/cursors.h"
 #include "message/delivery/dead/dead.h"
 #include "message/delivery/dead/record.h"
-#include "message/delivery/order.h"
 #include "message/delivery/outbox.h"
+#include "message/delivery/sequences.h"
 #include "message/protocol/answers.h"
 #include "message/protocol/routing.h"
 #include "message/route/record.h"
@@ -99,15 +99,15 @@ static int stream_open(struct amp_streams *c, struct amp_span source, bool risin
     return 0;
 }
 
-static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
+static void parcel_refuse(struct parcel *j, enum amp_cursor_verdict verdict)
 {
     const struct amp_routing_terms *terms = amp_routing_of(j->protocol);
     char why[160];
     if (verdict == AMP_CURSOR_FULL) {
-        amp_route_job_refuse(j, terms->full_code ? terms->full_code : AMP_CODE(backpressure),
-                             j->stream ? "too many events wait behind a gap of its source"
-                                       : "too many sources are followed",
-                             "cursor", true);
+        amp_parcel_refuse(j, terms->full_code ? terms->full_code : AMP_CODE(backpressure),
+                          j->stream ? "too many events wait behind a gap of its source"
+                                    : "too many sources are followed",
+                          "cursor", true);
         return;
     }
     if (verdict == AMP_CURSOR_LATE)
@@ -116,9 +116,8 @@ static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
     else
         snprintf(why, sizeof why, "number %lld is not above %lld and belongs to another event",
                  (long long)j->seq, (long long)amp_cursor_position(j->stream->cursor));
-    amp_route_job_refuse(j,
-                         terms->sequence_code ? terms->sequence_code : AMP_CODE(seq_not_monotonic),
-                         why, "cursor", false);
+    amp_parcel_refuse(j, terms->sequence_code ? terms->sequence_code : AMP_CODE(seq_not_monotonic),
+                      why, "cursor", false);
 }
 
 /* Whether a cursor refused the letter for its number, not because too many events waited. */
@@ -130,7 +129,7 @@ static bool is_by_number(const struct amp_dead_kept *l)
 
 /* Whether an event that its stream has passed was requeued. A letter that the cursor refused for
  * its number stays refused, because the number has not changed. */
-static int requeue_look(const struct amp_route_run *run, struct job *j, struct amp_span id,
+static int requeue_look(const struct amp_route_run *run, struct parcel *j, struct amp_span id,
                         bool *requeued, struct amp_error *err)
 {
     struct amp_store_rec rec;
@@ -160,7 +159,7 @@ static int requeue_look(const struct amp_route_run *run, struct job *j, struct a
     return 0;
 }
 
-int amp_streams_admit(struct amp_streams *c, struct job *j, const struct amp_view *v,
+int amp_streams_admit(struct amp_streams *c, struct parcel *j, const struct amp_view *v,
                       struct amp_error *err)
 {
     struct amp_span source;
@@ -168,7 +167,7 @@ int amp_streams_admit(struct amp_streams *c, struct job *j, const struct amp_vie
     bool requeued = false;
     if (!c || v->sequence < 0 || (rising && v->attempt > 0))
         return 0;
-    if (amp_order_stream(v, &c->name, &source, err) < 0)
+    if (amp_sequence_stream(v, &c->name, &source, err) < 0)
         return -1;
     if (source.n == 0)
         return 0;
@@ -176,7 +175,7 @@ int amp_streams_admit(struct amp_streams *c, struct job *j, const struct amp_vie
         return -1;
     j->seq = v->sequence;
     if (!j->stream)
-        job_refuse(j, AMP_CURSOR_FULL);
+        parcel_refuse(j, AMP_CURSOR_FULL);
     else if (v->sequence <= amp_cursor_position(j->stream->cursor) &&
              requeue_look(c->env->run, j, v->id, &requeued, err) < 0)
         return -1;
@@ -188,7 +187,7 @@ int amp_streams_admit(struct amp_streams *c, struct job *j, const struct amp_vie
 /* ---- recording ---- */
 
 struct commit {
-    struct job *job;
+    struct parcel *parcel;
     struct amp_cursor *cursor;
     struct amp_cursor_item item;
     enum amp_cursor_verdict verdict;
@@ -208,19 +207,19 @@ static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
     return rc;
 }
 
-/* Makes jobs of the waiting events that can go now, as a chain from *tail on. */
-static int waiting_release(struct amp_streams *c, struct stream *s, struct job **tail,
+/* Makes parcels of the waiting events that can go now, as a chain from *tail on. */
+static int waiting_release(struct amp_streams *c, struct stream *s, struct parcel **tail,
                            struct amp_error *err)
 {
     struct commit w = {.cursor = s->cursor, .waited = true, .verdict = AMP_CURSOR_TAKEN};
     int rc;
     while ((rc = amp_cursor_peek(s->cursor, &w.item, err)) > 0) {
-        struct job *j = amp_route_job_new(c->env->jobs, w.item.line, NULL);
+        struct parcel *j = amp_parcel_new(c->env->parcels, w.item.line, NULL);
         if (!j)
             return amp_fail_memory(err);
         if (c->env->look(c->env->look_ctx, j, err) < 0 ||
             amp_keeper_commit(&j, 1, commit_fn, &w, err) < 0) {
-            amp_route_job_free(j);
+            amp_parcel_free(j);
             return -1;
         }
         *tail = j;
@@ -248,10 +247,10 @@ static void gap_count(const struct amp_streams *c, struct stream *s)
     s->gap_to = n > 0 ? to : 0;
 }
 
-static int numbered_record(struct amp_streams *c, struct job *j, enum amp_cursor_verdict *verdict,
-                           struct amp_error *err)
+static int numbered_record(struct amp_streams *c, struct parcel *j,
+                           enum amp_cursor_verdict *verdict, struct amp_error *err)
 {
-    struct commit w = {.job = j,
+    struct commit w = {.parcel = j,
                        .cursor = j->stream->cursor,
                        .item = {.seq = j->seq, .id = amp_span_str(j->id), .line = {j->line, j->n}}};
     if (w.item.id.n == 0 || w.item.id.n > 900)
@@ -270,7 +269,7 @@ static int numbered_record(struct amp_streams *c, struct job *j, enum amp_cursor
 
 struct requeue {
     const struct amp_route_run *run;
-    const struct job *job;
+    const struct parcel *parcel;
     enum amp_store_outcome how;
 };
 
@@ -278,7 +277,7 @@ static int requeue_commit(void *ctx, const struct amp_store_emit *emits, uint32_
                           struct amp_store_entry_id *at, struct amp_error *err)
 {
     struct requeue *w = ctx;
-    const struct job *j = w->job;
+    const struct parcel *j = w->parcel;
     char digest[AMP_KEY_NAME_MAX], number[24], at_ms[24], mem[AMP_KEY_MAX];
     struct amp_span line = {j->line, j->n},
                     id = amp_key_message_name(amp_span_str(j->id), line, digest);
@@ -297,10 +296,10 @@ static int requeue_commit(void *ctx, const struct amp_store_emit *emits, uint32_
     return 0;
 }
 
-static int requeued_record(const struct amp_streams *c, struct job *j,
+static int requeued_record(const struct amp_streams *c, struct parcel *j,
                            enum amp_cursor_verdict *verdict, struct amp_error *err)
 {
-    struct requeue w = {.run = c->env->run, .job = j};
+    struct requeue w = {.run = c->env->run, .parcel = j};
     struct amp_error e = {0};
     if (amp_keeper_commit(&j, 1, requeue_commit, &w, &e) == 0) {
         if (w.how == AMP_STORE_REDELIVERED)
@@ -308,15 +307,15 @@ static int requeued_record(const struct amp_streams *c, struct job *j,
         return 0;
     }
     if (e.status == AMP_NO) { /* another message under its id */
-        amp_route_job_refuse(j, AMP_CODE(duplicate_msg_id),
-                             "another message of that id was requeued", "", false);
+        amp_parcel_refuse(j, AMP_CODE(duplicate_msg_id), "another message of that id was requeued",
+                          "", false);
         return 0;
     }
     *err = e;
     return -1;
 }
 
-int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
+int amp_streams_record(struct amp_streams *c, struct parcel **batch, uint32_t *n,
                        struct amp_error *err)
 {
     uint32_t kept = 0;
@@ -331,7 +330,7 @@ int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
         return -1;
     for (uint32_t i = 0; i < *n; i++) {
         enum amp_cursor_verdict verdict = AMP_CURSOR_TAKEN;
-        struct job *j = batch[i];
+        struct parcel *j = batch[i];
         amp_store_unit(c->env->run->store);
         if (rc == 0 && j->stream) {
             rc = numbered_record(c, j, &verdict, err);
@@ -340,11 +339,11 @@ int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
             c->seen += verdict == AMP_CURSOR_SEEN;
         }
         if (verdict == AMP_CURSOR_HELD_UP || verdict == AMP_CURSOR_SEEN) {
-            amp_route_job_free(j);
+            amp_parcel_free(j);
             continue;
         }
         if (verdict != AMP_CURSOR_TAKEN)
-            job_refuse(j, verdict);
+            parcel_refuse(j, verdict);
         batch[kept++] = j;
     }
     amp_store_end(c->env->run->store);
@@ -365,10 +364,10 @@ static int all_sync(struct amp_streams *c, struct amp_error *err)
 }
 
 /* Adds a mark, which is in the outbox already. */
-static int mark_add(const struct amp_streams *c, const struct amp_cursor_item *e, struct job **tail,
-                    struct amp_error *err)
+static int mark_add(const struct amp_streams *c, const struct amp_cursor_item *e,
+                    struct parcel **tail, struct amp_error *err)
 {
-    struct job *j = amp_route_job_new(c->env->jobs, e->line, NULL);
+    struct parcel *j = amp_parcel_new(c->env->parcels, e->line, NULL);
     if (!j)
         return amp_fail_memory(err);
     j->entry = e->entry;
@@ -391,7 +390,7 @@ static int cursor_turn(const struct amp_streams *c, struct stream *s, struct amp
 static int stream_turn(struct amp_streams *c, struct stream *s, struct amp_error *err)
 {
     struct amp_cursor_turn done;
-    struct job *first = NULL, **tail = &first;
+    struct parcel *first = NULL, **tail = &first;
     int rc;
     while ((rc = cursor_turn(c, s, &done, err)) > 0) {
         c->dirty = true;

@@ -17,11 +17,12 @@ void amp_streams_close(struct amp_streams *c);
 int amp_streams_alone(const struct amp_streams *c, const struct amp_source_env *env,
                       const char *consumer, int *fd, struct amp_error *err);
 /* Finds the stream in which the message has a number. */
-int amp_streams_admit(struct amp_streams *c, struct job *j, const struct amp_view *v,
+int amp_streams_admit(struct amp_streams *c, struct parcel *j, const struct amp_view *v,
                       struct amp_error *err);
-/* Records the jobs of the batch that have a number. Jobs that wait for a gap, and repeated ones,
- * are freed and leave the batch; jobs that waited for one of the others follow it, by `next`. */
-int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
+/* Records the parcels of the batch that have a number. Parcels that wait for a gap, and repeated
+ * ones, are freed and leave the batch; parcels that waited for one of the others follow it, by
+ * `next`. */
+int amp_streams_record(struct amp_streams *c, struct parcel **batch, uint32_t *n,
                        struct amp_error *err);
 /* Renews leases, and gives up gaps. */
 int amp_streams_turn(struct amp_streams *c, struct amp_error *err);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 #include "work/agent/work.h"
 #include "work/task/task.h"
 
@@ -83,7 +83,7 @@ int amp_held_check(void *ctx, struct amp_span text, struct amp_error *err)
         return paused < 0 || held_note(h, rc ? v.id : AMP_SPAN("a message"), said, err) < 0 ? -1
                                                                                             : 1;
     }
-    if (rc <= 0 || !amp_route_job_is_work(&v))
+    if (rc <= 0 || !amp_parcel_is_work(&v))
         return rc < 0 ? -1 : 0;
     if (amp_task_status(h->store, v.task, &task, err) < 0 ||
         amp_agent_status(h->store, h->name, &st, err) < 0)

@@ -38,14 +38,14 @@
 
 struct amp_keeper {
     struct amp_route_run *run;
-    struct amp_jobs *jobs;
+    struct amp_parcels *parcels;
     struct amp_outlets *outlets;
     int lock; /* of the router's name; -1 none */
     struct closing {
         struct amp_store_entry_id v[AMP_ROUTE_BATCH_MAX];
         uint32_t n;
-    } closing[2];                             /* settled messages, written answers */
-    struct job *answers[AMP_ROUTE_BATCH_MAX]; /* committed, not yet synced */
+    } closing[2];                                /* settled messages, written answers */
+    struct parcel *answers[AMP_ROUTE_BATCH_MAX]; /* committed, not yet synced */
     uint32_t n_answers;
 };
 
@@ -54,14 +54,14 @@ void amp_keeper_answers_name(const struct amp_route_run *run, char out[ANSWERS_N
     snprintf(out, ANSWERS_NAME_MAX, "%.128s" ANSWERS, run->name);
 }
 
-int amp_keeper_new(struct amp_route_run *run, struct amp_jobs *jobs, struct amp_outlets *outlets,
-                   struct amp_keeper **out, struct amp_error *err)
+int amp_keeper_new(struct amp_route_run *run, struct amp_parcels *parcels,
+                   struct amp_outlets *outlets, struct amp_keeper **out, struct amp_error *err)
 {
     struct amp_keeper *k = calloc(1, sizeof(*k));
     if (!k)
         return amp_fail_memory(err);
     k->run = run;
-    k->jobs = jobs;
+    k->parcels = parcels;
     k->outlets = outlets;
     k->lock = -1;
     *out = k;
@@ -105,28 +105,28 @@ bool amp_keeper_waits(const struct amp_keeper *k)
 /* ---- recording ---- */
 
 /* The first recipient with an outbox entry; only recipients of a group have entries. */
-static struct job *group_first(const struct job *j)
+static struct parcel *group_first(const struct parcel *j)
 {
     return j->address.is_group ? j->address.kids : NULL;
 }
 
-/* Makes the outbox entries of the jobs; the caller frees *out. */
-static int emits_make(struct job *const *jobs, uint32_t n, struct amp_store_emit **out,
+/* Makes the outbox entries of the parcels; the caller frees *out. */
+static int emits_make(struct parcel *const *parcels, uint32_t n, struct amp_store_emit **out,
                       uint32_t *n_out, struct amp_error *err)
 {
     uint32_t most = n, at = 0;
     for (uint32_t i = 0; i < n; i++)
-        most += jobs[i]->address.n;
+        most += parcels[i]->address.n;
     struct amp_store_emit *emits = *out = calloc(most, sizeof(*emits));
     if (!emits)
         return amp_fail_memory(err);
     for (uint32_t i = 0; i < n; i++) {
-        const struct job *j = jobs[i];
+        const struct parcel *j = parcels[i];
         emits[at++] = (struct amp_store_emit){.id = amp_span_str(j->id),
                                               .line = {j->line, j->n},
                                               .role = j->address.is_group ? AMP_ROLE_group
                                                                           : AMP_ROLE_message};
-        for (const struct job *kid = group_first(j); kid; kid = kid->next)
+        for (const struct parcel *kid = group_first(j); kid; kid = kid->next)
             emits[at++] = (struct amp_store_emit){.id = amp_span_str(kid->address.name),
                                                   .line = AMP_SPAN("{}"),
                                                   .role = AMP_ROLE_recipient};
@@ -135,18 +135,18 @@ static int emits_make(struct job *const *jobs, uint32_t n, struct amp_store_emit
     return 0;
 }
 
-int amp_keeper_commit(struct job *const *jobs, uint32_t n, amp_keeper_commit_fn *fn, void *ctx,
-                      struct amp_error *err)
+int amp_keeper_commit(struct parcel *const *parcels, uint32_t n, amp_keeper_commit_fn *fn,
+                      void *ctx, struct amp_error *err)
 {
     AMP_FREE struct amp_store_emit *emits = NULL;
     struct amp_store_entry_id at = {0};
     uint32_t n_emits = 0;
-    if (emits_make(jobs, n, &emits, &n_emits, err) < 0 || fn(ctx, emits, n_emits, &at, err) < 0)
+    if (emits_make(parcels, n, &emits, &n_emits, err) < 0 || fn(ctx, emits, n_emits, &at, err) < 0)
         return -1;
     for (uint32_t i = 0; i < n && at.n > 0; i++) {
-        jobs[i]->entry = at;
+        parcels[i]->entry = at;
         at.index++;
-        for (struct job *kid = group_first(jobs[i]); kid; kid = kid->next, at.index++)
+        for (struct parcel *kid = group_first(parcels[i]); kid; kid = kid->next, at.index++)
             kid->entry = at;
     }
     return 0;
@@ -165,16 +165,16 @@ static int record_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
     return 0;
 }
 
-int amp_keeper_record(struct amp_keeper *k, struct job *const *jobs, uint32_t n,
+int amp_keeper_record(struct amp_keeper *k, struct parcel *const *parcels, uint32_t n,
                       struct amp_error *err)
 {
-    struct job *open[AMP_ROUTE_BATCH_MAX]; /* jobs that no cursor has recorded */
+    struct parcel *open[AMP_ROUTE_BATCH_MAX]; /* parcels that no cursor has recorded */
     uint32_t n_open = 0;
     if (!k->run->store || n == 0)
         return 0;
     for (uint32_t i = 0; i < n; i++)
-        if (jobs[i]->entry.n == 0)
-            open[n_open++] = jobs[i];
+        if (parcels[i]->entry.n == 0)
+            open[n_open++] = parcels[i];
     if (n_open > 0 && amp_keeper_commit(open, n_open, record_fn, k->run, err) < 0)
         return -1;
     return amp_store_sync(k->run->store, err);
@@ -193,7 +193,7 @@ static void entries_close(struct amp_keeper *k, bool answers)
     c->n = 0;
 }
 
-void amp_keeper_settled(struct amp_keeper *k, const struct job *j)
+void amp_keeper_settled(struct amp_keeper *k, const struct parcel *j)
 {
     if (!k->run->store || j->entry.n == 0)
         return;
@@ -205,7 +205,7 @@ void amp_keeper_settled(struct amp_keeper *k, const struct job *j)
 
 /* ---- answers ---- */
 
-static struct job *answer_new(struct amp_keeper *k, struct amp_span line)
+static struct parcel *answer_new(struct amp_keeper *k, struct amp_span line)
 {
     struct amp_error err;
     AMP_BUF struct amp_buf whole = {0};
@@ -219,13 +219,13 @@ static struct job *answer_new(struct amp_keeper *k, struct amp_span line)
         }
         line = amp_buf_span(&whole);
     }
-    struct job *a = amp_route_job_new(k->jobs, line, NULL);
+    struct parcel *a = amp_parcel_new(k->parcels, line, NULL);
     if (a)
         a->answer = true;
     return a;
 }
 
-static void answer_send(struct amp_keeper *k, struct job *a)
+static void answer_send(struct amp_keeper *k, struct parcel *a)
 {
     struct amp_error err;
     a->waiting = 1;
@@ -233,7 +233,7 @@ static void answer_send(struct amp_keeper *k, struct job *a)
         return;
     k->run->voice->complain(&err);
     k->run->voice->status(AMP_UNAVAILABLE);
-    amp_route_job_free(a);
+    amp_parcel_free(a);
 }
 
 static void answers_flush(struct amp_keeper *k)
@@ -252,14 +252,14 @@ static void answers_flush(struct amp_keeper *k)
 
 void amp_keeper_say(struct amp_keeper *k, struct amp_span line)
 {
-    struct job *a = answer_new(k, line);
+    struct parcel *a = answer_new(k, line);
     if (a)
         answer_send(k, a);
 }
 
 void amp_keeper_answer(struct amp_keeper *k, struct amp_span line, struct amp_store_entry_id entry)
 {
-    struct job *a = answer_new(k, line);
+    struct parcel *a = answer_new(k, line);
     if (!a)
         return; /* it stays in the outbox */
     a->entry = entry;
@@ -267,7 +267,7 @@ void amp_keeper_answer(struct amp_keeper *k, struct amp_span line, struct amp_st
         answers_flush(k);
     if (k->n_answers == AMP_ROUTE_BATCH_MAX) {
         /* The sync failed: the router ends, and the answer stays in the outbox. */
-        amp_route_job_free(a);
+        amp_parcel_free(a);
         return;
     }
     k->answers[k->n_answers++] = a;
@@ -275,21 +275,20 @@ void amp_keeper_answer(struct amp_keeper *k, struct amp_span line, struct amp_st
 
 /* ---- refusing ---- */
 
-static const struct summary *summary_of(const struct job *j)
+static const struct parcel_summary *summary_of(const struct parcel *j)
 {
     return j->address.of ? &j->address.of->summary : &j->summary;
 }
 
-/* Fills the view from the job's summary, or by parsing a message without one. */
-static int job_view(const struct amp_keeper *k, const struct job *j, struct amp_view *v,
-                    struct amp_error *err)
+/* Fills the view from the parcel's summary, or by parsing a message without one. */
+static int parcel_view(const struct amp_keeper *k, const struct parcel *j, struct amp_view *v,
+                       struct amp_error *err)
 {
     struct amp_check_options opt = {0};
-    if (amp_route_job_view(j, v))
+    if (amp_parcel_view(j, v))
         return 0;
-    return amp_reader_line(k->run->reader, amp_route_job_whole(j), &opt, v, NULL, NULL, err) < 0
-               ? -1
-               : 0;
+    return amp_reader_line(k->run->reader, amp_parcel_whole(j), &opt, v, NULL, NULL, err) < 0 ? -1
+                                                                                              : 0;
 }
 
 /* The failure of a message. */
@@ -298,7 +297,7 @@ struct failure {
     bool retryable;
 };
 
-static int letter_add(const struct amp_keeper *k, const struct job *j, const struct amp_view *v,
+static int letter_add(const struct amp_keeper *k, const struct parcel *j, const struct amp_view *v,
                       const struct failure *f, struct amp_span answer,
                       struct amp_store_entry_id *entry, struct amp_error *err)
 {
@@ -315,7 +314,7 @@ static int letter_add(const struct amp_keeper *k, const struct job *j, const str
     d.lane = amp_lane_name(j->lane);
     d.tried = &tried;
     d.n_tried = tried.n > 0;
-    d.line = amp_route_job_whole(j);
+    d.line = amp_parcel_whole(j);
     if (summary_of(j)->known)
         d.excerpt = summary_of(j)->excerpt;
     amp_keeper_answers_name(k->run, actor);
@@ -324,7 +323,7 @@ static int letter_add(const struct amp_keeper *k, const struct job *j, const str
 }
 
 /* The answer is in the sender's protocol, if it has an answer for this. */
-static int answer_compose(const struct amp_route_run *run, const struct job *j,
+static int answer_compose(const struct amp_route_run *run, const struct parcel *j,
                           const struct amp_view *v, const struct failure *f, const char *note,
                           struct amp_buf *out, struct amp_error *err)
 {
@@ -349,8 +348,8 @@ static int answer_compose(const struct amp_route_run *run, const struct job *j,
                : amp_answer_line(&named, &a, out, err);
 }
 
-static void job_fail(struct amp_keeper *k, const struct job *j, const struct failure *f,
-                     bool answer)
+static void parcel_fail(struct amp_keeper *k, const struct parcel *j, const struct failure *f,
+                        bool answer)
 {
     struct amp_route_run *run = k->run;
     struct amp_view v;
@@ -358,7 +357,7 @@ static void job_fail(struct amp_keeper *k, const struct job *j, const struct fai
     AMP_BUF struct amp_buf nack = {0};
     char note[512];
     amp_buf_init(&nack, 1 << 20);
-    if (job_view(k, j, &v, &err) < 0) {
+    if (parcel_view(k, j, &v, &err) < 0) {
         amp_route_break(run, &err);
         return;
     }
@@ -386,25 +385,25 @@ static void job_fail(struct amp_keeper *k, const struct job *j, const struct fai
         amp_keeper_say(k, amp_buf_span(&nack));
 }
 
-void amp_keeper_refuse(struct amp_keeper *k, const struct job *j, const char *code, const char *why,
-                       const char *route, bool retryable)
+void amp_keeper_refuse(struct amp_keeper *k, const struct parcel *j, const char *code,
+                       const char *why, const char *route, bool retryable)
 {
     k->run->voice->refused(code, 1);
     amp_route_count_code(k->run, AMP_METRIC_REJECTS, route, j, code);
     amp_route_count_code(k->run, AMP_METRIC_NACKS, route, j, code);
-    job_fail(k, j, &(struct failure){code, why, route, retryable}, true);
+    parcel_fail(k, j, &(struct failure){code, why, route, retryable}, true);
 }
 
-void amp_keeper_dead(struct amp_keeper *k, const struct job *j, const char *code, const char *why,
-                     const char *route)
+void amp_keeper_dead(struct amp_keeper *k, const struct parcel *j, const char *code,
+                     const char *why, const char *route)
 {
-    job_fail(k, j, &(struct failure){code, why, route, false}, false);
+    parcel_fail(k, j, &(struct failure){code, why, route, false}, false);
 }
 
 /* ---- the error log ---- */
 
 /* f has the severity, code and message, and the field if there is one. */
-static void finding_log(struct amp_keeper *k, const struct job *j, struct amp_finding f)
+static void finding_log(struct amp_keeper *k, const struct parcel *j, struct amp_finding f)
 {
     struct amp_route_run *run = k->run;
     struct amp_view v;
@@ -414,7 +413,7 @@ static void finding_log(struct amp_keeper *k, const struct job *j, struct amp_fi
     amp_buf_init(&record, 1 << 16);
     if (!run->store)
         return;
-    if (job_view(k, j, &v, &err) < 0) {
+    if (parcel_view(k, j, &v, &err) < 0) {
         amp_route_break(run, &err);
         return;
     }
@@ -430,7 +429,7 @@ static void finding_log(struct amp_keeper *k, const struct job *j, struct amp_fi
         amp_route_break(run, &err);
 }
 
-void amp_keeper_duplicate(struct amp_keeper *k, const struct job *j, const struct amp_error *why)
+void amp_keeper_duplicate(struct amp_keeper *k, const struct parcel *j, const struct amp_error *why)
 {
     struct amp_finding f = {.severity = AMP_SEV_ERROR,
                             .code = why->code,
@@ -442,7 +441,7 @@ void amp_keeper_duplicate(struct amp_keeper *k, const struct job *j, const struc
     finding_log(k, j, f);
 }
 
-int amp_keeper_denied(struct amp_keeper *k, const struct job *j, const struct amp_view *v,
+int amp_keeper_denied(struct amp_keeper *k, const struct parcel *j, const struct amp_view *v,
                       const struct amp_error *why, struct amp_error *err)
 {
     struct amp_route_run *run = k->run;
@@ -454,7 +453,7 @@ int amp_keeper_denied(struct amp_keeper *k, const struct job *j, const struct am
     return amp_refused_record(run->store, v, why, run->name, amp_now_ms(), err);
 }
 
-void amp_keeper_unsigned(struct amp_keeper *k, const struct job *j, const char *port)
+void amp_keeper_unsigned(struct amp_keeper *k, const struct parcel *j, const char *port)
 {
     char what[300];
     struct amp_finding f = {
@@ -465,14 +464,14 @@ void amp_keeper_unsigned(struct amp_keeper *k, const struct job *j, const char *
 }
 
 /* A capability without a route, again and again, is a case for a review. */
-static void route_report(struct amp_keeper *k, const struct job *j, const char *code)
+static void route_report(struct amp_keeper *k, const struct parcel *j, const char *code)
 {
     const struct amp_message_facts *facts = k->run->store ? amp_store_facts(k->run->store) : NULL;
     struct amp_error err;
     if (!facts || !facts->ended || !amp_work_of(j->protocol)->reviews ||
         (!amp_code_is(code, capability_unavailable) && !amp_code_is(code, no_route)))
         return;
-    const struct amp_work_end e = {.request = amp_route_job_whole(j),
+    const struct amp_work_end e = {.request = amp_parcel_whole(j),
                                    .failure = AMP_CODE(capability_unavailable),
                                    .route = true,
                                    .actor = k->run->name,
@@ -481,7 +480,7 @@ static void route_report(struct amp_keeper *k, const struct job *j, const char *
         amp_route_break(k->run, &err);
 }
 
-void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j)
+void amp_keeper_unaddressed(struct amp_keeper *k, const struct parcel *j)
 {
     const struct no_recipient *n = j->address.no_recipient;
     struct amp_finding f = {.severity = AMP_SEV_ERROR,
@@ -496,26 +495,26 @@ void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j)
 /* ---- open entries of an earlier run ---- */
 
 struct found {
-    struct job **v;
+    struct parcel **v;
     uint32_t n;
     size_t cap;
-    struct amp_jobs *jobs;
+    struct amp_parcels *parcels;
     bool answer;
 };
 
 static int found_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct found *f = ctx;
-    struct job *before = f->n > 0 ? f->v[f->n - 1] : NULL;
+    struct parcel *before = f->n > 0 ? f->v[f->n - 1] : NULL;
     if (e->role == AMP_ROLE_recipient) {
         if (!before || !before->address.is_group || before->entry.n != e->n)
             return 0;
         struct amp_store_entry_id entry = {.n = e->n, .index = e->index};
-        return amp_route_job_add_recipient(before, e->id, entry, err);
+        return amp_parcel_add_recipient(before, e->id, entry, err);
     }
     if (amp_grow(&f->v, &f->cap, f->n, sizeof *f->v, err) < 0)
         return -1;
-    struct job *j = amp_route_job_new(f->jobs, e->line, NULL);
+    struct parcel *j = amp_parcel_new(f->parcels, e->line, NULL);
     if (!j)
         return amp_fail_memory(err);
     j->entry = (struct amp_store_entry_id){.n = e->n, .index = e->index};
@@ -526,11 +525,11 @@ static int found_fn(void *ctx, const struct amp_store_entry *e, struct amp_error
 }
 
 static int outbox_restore(struct amp_keeper *k, bool answers,
-                          int (*again)(void *ctx, struct job *j, struct amp_error *err), void *ctx,
-                          struct amp_error *err)
+                          int (*again)(void *ctx, struct parcel *j, struct amp_error *err),
+                          void *ctx, struct amp_error *err)
 {
     const struct amp_route_run *run = k->run;
-    struct found f = {.jobs = k->jobs, .answer = answers};
+    struct found f = {.parcels = k->parcels, .answer = answers};
     char name[ANSWERS_NAME_MAX];
     uint32_t i = 0;
     amp_keeper_answers_name(run, name);
@@ -544,13 +543,13 @@ static int outbox_restore(struct amp_keeper *k, bool answers,
         else if ((rc = again(ctx, f.v[i], err)) < 0)
             break;
     for (; i < f.n; i++)
-        amp_route_job_free(f.v[i]);
+        amp_parcel_free(f.v[i]);
     free(f.v);
     return rc;
 }
 
 int amp_keeper_restore(struct amp_keeper *k,
-                       int (*again)(void *ctx, struct job *j, struct amp_error *err), void *ctx,
+                       int (*again)(void *ctx, struct parcel *j, struct amp_error *err), void *ctx,
                        struct amp_error *err)
 {
     if (outbox_restore(k, true, again, ctx, err) < 0 ||

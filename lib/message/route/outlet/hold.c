@@ -40,7 +40,7 @@ static bool is_for_people(const struct amp_view *v)
     return q && q->asks(v);
 }
 
-static const struct amp_pause *agent_find(const struct amp_pauses *p, const struct job *j,
+static const struct amp_pause *agent_find(const struct amp_pauses *p, const struct parcel *j,
                                           const struct amp_view *v, const char *agent)
 {
     const struct amp_pause *found = NULL;
@@ -53,7 +53,7 @@ static const struct amp_pause *agent_find(const struct amp_pauses *p, const stru
     return found;
 }
 
-const struct amp_pause *amp_route_hold_find(struct amp_route_hold *h, const struct job *j,
+const struct amp_pause *amp_route_hold_find(struct amp_route_hold *h, const struct parcel *j,
                                             const char *agent, bool runs)
 {
     static const struct amp_check_options any = {0};
@@ -64,12 +64,12 @@ const struct amp_pause *amp_route_hold_find(struct amp_route_hold *h, const stru
     const struct amp_pause *all = amp_pauses_find(p, AMP_SPAN(""), AMP_SPAN(""));
     if (!h->reader && !(h->reader = amp_reader_new(NULL, NULL)))
         return &p->v[0];
-    if (amp_reader_line(h->reader, amp_route_job_whole(j), &any, &v, NULL, NULL, NULL) <= 0)
+    if (amp_reader_line(h->reader, amp_parcel_whole(j), &any, &v, NULL, NULL, NULL) <= 0)
         return all;
     if (all)
         return is_for_people(&v) ? NULL : all;
     const struct amp_pause *found = agent_find(p, j, &v, agent);
-    if (!found && (runs || amp_route_job_is_work(&v)))
+    if (!found && (runs || amp_parcel_is_work(&v)))
         found = amp_pauses_find(p, v.task, AMP_SPAN(""));
     return found;
 }

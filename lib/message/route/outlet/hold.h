@@ -7,7 +7,7 @@
 #define AMP_ROUTE_OUTLET_HOLD_H
 
 #include "message/pause/watch.h"
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 #include "message/route/run.h"
 
 struct amp_reader;
@@ -34,7 +34,7 @@ static inline bool amp_route_hold_any(const struct amp_route_hold *h)
  * recipients goes to a port as one, so one suspended recipient holds it. agent: whose port it is,
  * or NULL. runs: a command is run for it, so every message of a suspended task is held, otherwise
  * only new work. */
-const struct amp_pause *amp_route_hold_find(struct amp_route_hold *h, const struct job *j,
+const struct amp_pause *amp_route_hold_find(struct amp_route_hold *h, const struct parcel *j,
                                             const char *agent, bool runs);
 
 #endif

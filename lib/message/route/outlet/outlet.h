@@ -9,8 +9,8 @@
 #include "message/delivery/inbox/inbox.h"
 #include "message/delivery/inbox/lane.h"
 #include "message/port/port.h"
-#include "message/route/job.h"
 #include "message/route/outlet/units.h"
+#include "message/route/parcel.h"
 #include "message/route/run.h"
 
 #define PORTS_MAX     1100 /* above the number of agents that a message may name */
@@ -39,11 +39,12 @@ struct amp_outlets_options {
 
 struct amp_outlet_events {
     void *ctx;
-    /* The outcome of a job that was offered to the outlet (why NULL: delivered). kept: the outlet
-     * uses the job until `leave`. */
-    void (*done)(void *ctx, struct job *j, uint32_t outlet, const struct amp_error *why, bool kept);
-    void (*leave)(void *ctx, struct job *j);
-    /* A line that was written without a job failed. */
+    /* The outcome of a parcel that was offered to the outlet (why NULL: delivered). kept: the
+     * outlet uses the parcel until `leave`. */
+    void (*done)(void *ctx, struct parcel *j, uint32_t outlet, const struct amp_error *why,
+                 bool kept);
+    void (*leave)(void *ctx, struct parcel *j);
+    /* A line that was written without a parcel failed. */
     void (*failed)(void *ctx, struct amp_span line, uint32_t outlet, const struct amp_error *why);
 };
 
@@ -90,16 +91,17 @@ bool amp_outlets_units(const struct amp_outlets *o);
 /* Valid as long as the outlet. */
 const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint32_t outlet);
 /* Fills the limit and the lane of a message in an inbox. */
-void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct job *j,
+void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct parcel *j,
                             struct amp_inbox_options *opt);
 
 /* Records whether a message needs an acknowledgement, or which message it acknowledges. */
-void amp_outlets_look(struct amp_outlets *o, struct job *j, const struct amp_view *v);
+void amp_outlets_look(struct amp_outlets *o, struct parcel *j, const struct amp_view *v);
 /* Accepts a message for the port; "buffer_full" if it has no room. */
-int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, struct amp_error *err);
+int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct parcel *j,
+                     struct amp_error *err);
 /* Writes an answer to the router's own output. */
-int amp_outlets_answer(struct amp_outlets *o, struct job *answer, struct amp_error *err);
-/* Writes a line at once, without a job; false: the port has no room for it now. */
+int amp_outlets_answer(struct amp_outlets *o, struct parcel *answer, struct amp_error *err);
+/* Writes a line at once, without a parcel; false: the port has no room for it now. */
 bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span line);
 /* Gives the port the messages that it has room for, and steps it. */
 void amp_outlet_step(struct amp_outlets *o, uint32_t outlet);

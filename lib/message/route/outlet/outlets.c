@@ -268,7 +268,7 @@ bool amp_outlets_units(const struct amp_outlets *o)
     return o->opt->units.chunk > 0 || o->opt->units.batch > 1;
 }
 
-void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct job *j,
+void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct parcel *j,
                             struct amp_inbox_options *opt)
 {
     struct outlet *t = o->v[outlet];
@@ -282,7 +282,7 @@ void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct
     opt->fair = o->opt->fair;
 }
 
-void amp_outlets_look(struct amp_outlets *o, struct job *j, const struct amp_view *v)
+void amp_outlets_look(struct amp_outlets *o, struct parcel *j, const struct amp_view *v)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK) {
         for (uint32_t i = 1; i < o->n; i++)
@@ -305,22 +305,22 @@ static size_t bytes_of(const struct outlet *t)
 }
 
 /* The lane of a message that requests the urgent lane. */
-static enum amp_lane lane_admit(struct amp_outlets *o, struct outlet *t, const struct job *j)
+static enum amp_lane lane_admit(struct amp_outlets *o, struct outlet *t, const struct parcel *j)
 {
     struct amp_lanes *lanes = &t->waiting.lanes;
     uint64_t bursts = lanes->bursts;
     enum amp_lane lane = amp_lanes_admit(lanes, j->lane, o->run->now_ms);
     if (lane != j->lane)
-        amp_route_count_job(o->run, AMP_METRIC_URGENT_OVERFLOW, t->spec, j);
+        amp_route_count_parcel(o->run, AMP_METRIC_URGENT_OVERFLOW, t->spec, j);
     if (lanes->bursts != bursts)
-        amp_route_count_job(o->run, AMP_METRIC_URGENT_BURSTS, t->spec, j);
+        amp_route_count_parcel(o->run, AMP_METRIC_URGENT_BURSTS, t->spec, j);
     return lane;
 }
 
 /* ---- held back by people ---- */
 
 /* Whether the message is held, or follows a held one; says so once for each port. */
-static bool is_held(struct amp_outlets *o, struct outlet *t, const struct job *j)
+static bool is_held(struct amp_outlets *o, struct outlet *t, const struct parcel *j)
 {
     char said[AMP_PAUSE_SAID_MAX];
     if (!amp_route_hold_any(&o->hold))
@@ -344,14 +344,14 @@ struct recall {
 static bool recall_wanted(void *ctx, uint64_t tag)
 {
     const struct recall *r = ctx;
-    const struct job *j = (const struct job *)(uintptr_t)tag;
+    const struct parcel *j = (const struct parcel *)(uintptr_t)tag;
     return j && is_held(r->o, r->t, j);
 }
 
 static void recall_taken(void *ctx, uint64_t tag)
 {
     const struct recall *r = ctx;
-    struct job *j = (struct job *)(uintptr_t)tag;
+    struct parcel *j = (struct parcel *)(uintptr_t)tag;
     struct amp_error err;
     r->t->given--;
     r->t->unacked.away -= j->wants_ack;
@@ -359,7 +359,7 @@ static void recall_taken(void *ctx, uint64_t tag)
         amp_route_break(r->o->run, &err);
 }
 
-static bool sort_held(void *ctx, const struct job *j)
+static bool sort_held(void *ctx, const struct parcel *j)
 {
     const struct recall *r = ctx;
     return is_held(r->o, r->t, j);
@@ -405,7 +405,8 @@ static void held_look(struct amp_outlets *o)
 
 /* ---- offers ---- */
 
-int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, struct amp_error *err)
+int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct parcel *j,
+                     struct amp_error *err)
 {
     struct outlet *t = o->v[outlet];
     bool units = false;
@@ -442,7 +443,7 @@ int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, stru
     return amp_outlet_give(o, t, j, o->run->now_ms, err);
 }
 
-int amp_outlets_answer(struct amp_outlets *o, struct job *answer, struct amp_error *err)
+int amp_outlets_answer(struct amp_outlets *o, struct parcel *answer, struct amp_error *err)
 {
     return amp_port_offer(o->v[0]->port, (struct amp_span){"", 0},
                           (struct amp_span){answer->line, answer->n}, (uintptr_t)answer,
@@ -468,10 +469,10 @@ bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span li
 static void expired_drop(struct amp_outlets *o, uint32_t outlet)
 {
     struct outlet *t = o->v[outlet];
-    struct job *j;
+    struct parcel *j;
     while ((j = amp_waiting_expired(&t->waiting))) {
         struct amp_error why;
-        amp_fail_text(&why, AMP_NO, amp_route_job_expired_code(j),
+        amp_fail_text(&why, AMP_NO, amp_parcel_expired_code(j),
                       "its time to live passed while it waited for %.200s", t->spec);
         amp_outlet_fail(o, outlet, j, &why);
     }
@@ -489,7 +490,7 @@ static bool is_hopeless(const struct amp_outlets *o, const struct outlet *t)
 static void hopeless_drop(struct amp_outlets *o, uint32_t outlet)
 {
     struct outlet *t = o->v[outlet];
-    struct job *j;
+    struct parcel *j;
     while ((j = amp_waiting_first(&t->waiting))) {
         struct amp_error why;
         uint32_t away = t->unacked.away;
@@ -504,7 +505,7 @@ static void line_done(void *ctx, uint64_t tag, const struct amp_error *why)
 {
     struct amp_outlets *o = ctx;
     struct outlet *t = o->v[o->stepping];
-    struct job *j = (struct job *)(uintptr_t)tag;
+    struct parcel *j = (struct parcel *)(uintptr_t)tag;
     if (!j) {
         if (why)
             o->events.failed(o->events.ctx, amp_port_failed(t->port), o->stepping, why);

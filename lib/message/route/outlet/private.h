@@ -24,10 +24,10 @@ struct outlet {
     bool listens; /* gets copies only; the router does not wait for it */
     char *agent;  /* whose port it is, or NULL: nobody's, or of several agents */
     bool shared;
-    bool recalls;               /* messages of its attempts may have to be taken back */
-    uint8_t takes;              /* units that its reader takes, AMP_TAKES_ */
-    struct job_chunks *chunked; /* messages that are being sent in chunks */
-    bool told;                  /* that messages are held */
+    bool recalls;                  /* messages of its attempts may have to be taken back */
+    uint8_t takes;                 /* units that its reader takes, AMP_TAKES_ */
+    struct parcel_chunks *chunked; /* messages that are being sent in chunks */
+    bool told;                     /* that messages are held */
 };
 
 struct amp_outlets {
@@ -49,25 +49,25 @@ struct amp_outlets {
 uint32_t amp_outlet_ahead(const struct outlet *t);
 bool amp_outlet_takes_more(const struct outlet *t);
 /* Gives a message that need not wait. */
-int amp_outlet_give(struct amp_outlets *o, struct outlet *t, struct job *j, int64_t since_ms,
+int amp_outlet_give(struct amp_outlets *o, struct outlet *t, struct parcel *j, int64_t since_ms,
                     struct amp_error *err);
 /* Prepares a message that goes in chunks; *waits: it goes in a unit, at the next step. */
-int amp_outlet_prepare(struct amp_outlets *o, struct outlet *t, struct job *j, bool *waits,
+int amp_outlet_prepare(struct amp_outlets *o, struct outlet *t, struct parcel *j, bool *waits,
                        struct amp_error *err);
 /* Gives the next of at least one waiting message, or several in a batch. */
 void amp_outlet_give_next(struct amp_outlets *o, uint32_t outlet);
 /* Reports that a message goes in the urgent lane. */
-void amp_outlet_say_urgent(struct amp_outlets *o, const struct outlet *t, const struct job *j);
+void amp_outlet_say_urgent(struct amp_outlets *o, const struct outlet *t, const struct parcel *j);
 /* Reports the failure of a message that the port never got, or not completely. */
-void amp_outlet_fail(struct amp_outlets *o, uint32_t outlet, struct job *j,
+void amp_outlet_fail(struct amp_outlets *o, uint32_t outlet, struct parcel *j,
                      const struct amp_error *why);
 /* The port that is stepped reports the outcome of a unit. */
-void amp_outlet_unit_done(struct amp_outlets *o, struct outlet *t, struct job *unit,
+void amp_outlet_unit_done(struct amp_outlets *o, struct outlet *t, struct parcel *unit,
                           const struct amp_error *why);
 /* The reader is gone: unfinished messages in chunks are sent again; so is a kept one (unacked.h,
  * `again`). */
 void amp_outlet_restart(struct amp_outlets *o, struct outlet *t);
-int amp_outlet_again(void *outlets, struct amp_unacked *u, struct job *j, bool unread,
+int amp_outlet_again(void *outlets, struct amp_unacked *u, struct parcel *j, bool unread,
                      struct amp_error *err);
 
 #endif

@@ -23,13 +23,13 @@
 /* ---- the ledger ---- */
 
 /* Whether RECEIVED means that the receiver has the message on disk. */
-static bool is_durable(const struct job *j)
+static bool is_durable(const struct parcel *j)
 {
     return amp_delivery_of(j->protocol)->acks_are_durable;
 }
 
 /* Whether the state means that the receiver will not lose the message. */
-static bool is_read(const struct job *j, int state)
+static bool is_read(const struct parcel *j, int state)
 {
     return state == AMP_DELIVERY_READ || state == AMP_DELIVERY_FULFILLED ||
            state == AMP_DELIVERY_REJECTED || state == AMP_DELIVERY_FAILED ||
@@ -37,7 +37,7 @@ static bool is_read(const struct job *j, int state)
 }
 
 /* Whether this one of several recipients has read the message. */
-static int read_by(const struct job *j, const struct amp_store_rec *row, bool *read,
+static int read_by(const struct parcel *j, const struct amp_store_rec *row, bool *read,
                    struct amp_error *err)
 {
     static const enum amp_ack_stage stages[] = {AMP_STAGE_READ, AMP_STAGE_FULFILLED,
@@ -56,7 +56,7 @@ static int read_by(const struct job *j, const struct amp_store_rec *row, bool *r
 }
 
 /* *waits: the ledger has the message and waits for its acknowledgement. */
-static int ledger_look(const struct amp_route_run *run, const struct job *j, bool *read,
+static int ledger_look(const struct amp_route_run *run, const struct parcel *j, bool *read,
                        bool *waits, struct amp_error *err)
 {
     struct amp_store_rec row;
@@ -78,7 +78,7 @@ static int ledger_look(const struct amp_route_run *run, const struct job *j, boo
 
 /* Whether an agent read the message from a place in its inbox before the delivery was recorded, so
  * that its sender has no answer. */
-static int is_unanswered(const struct amp_route_run *run, const struct job *j,
+static int is_unanswered(const struct amp_route_run *run, const struct parcel *j,
                          struct amp_error *err)
 {
     struct amp_message_rec rec;
@@ -94,7 +94,7 @@ static int is_unanswered(const struct amp_route_run *run, const struct job *j,
     return early;
 }
 
-int amp_unacked_was_read(struct amp_route_run *run, const struct job *j, struct amp_error *err)
+int amp_unacked_was_read(struct amp_route_run *run, const struct parcel *j, struct amp_error *err)
 {
     bool read, waits;
     if (!j->wants_ack)
@@ -107,9 +107,9 @@ int amp_unacked_was_read(struct amp_route_run *run, const struct job *j, struct 
 
 /* ---- keeping ---- */
 
-static void job_drop(struct amp_unacked *u, uint32_t i)
+static void parcel_drop(struct amp_unacked *u, uint32_t i)
 {
-    struct job *j = u->v[i].job;
+    struct parcel *j = u->v[i].parcel;
     memmove(&u->v[i], &u->v[i + 1], (--u->n - i) * sizeof(*u->v));
     u->bytes -= j->n;
     u->away--;
@@ -121,10 +121,10 @@ static void read_drop(struct amp_unacked *u)
     struct amp_error err;
     for (uint32_t i = 0; i < u->n && !u->run->broken;) {
         bool read, waits;
-        if (ledger_look(u->run, u->v[i].job, &read, &waits, &err) < 0)
+        if (ledger_look(u->run, u->v[i].parcel, &read, &waits, &err) < 0)
             amp_route_break(u->run, &err);
         else if (read || (!waits && !u->credits))
-            job_drop(u, i);
+            parcel_drop(u, i);
         else
             i++;
     }
@@ -135,11 +135,12 @@ static bool is_past_bound(const struct amp_unacked *u)
     return !u->credits && (u->n >= UNACKED_MAX || u->bytes > BYTES_MAX);
 }
 
-static int job_keep(struct amp_unacked *u, struct job *j, uint64_t number, struct amp_error *err)
+static int parcel_keep(struct amp_unacked *u, struct parcel *j, uint64_t number,
+                       struct amp_error *err)
 {
     if (amp_grow(&u->v, &u->cap, u->n, sizeof *u->v, err) < 0)
         return -1;
-    u->v[u->n++] = (struct amp_unacked_kept){.job = j, .number = number};
+    u->v[u->n++] = (struct amp_unacked_kept){.parcel = j, .number = number};
     u->bytes += j->n;
     return 0;
 }
@@ -149,7 +150,7 @@ bool amp_unacked_full(const struct amp_unacked *u)
     return u->credits && u->away >= u->credits;
 }
 
-bool amp_unacked_done(struct amp_unacked *u, struct job *j, bool delivered)
+bool amp_unacked_done(struct amp_unacked *u, struct parcel *j, bool delivered)
 {
     struct amp_error err;
     bool piped = amp_port_has(u->port, AMP_PORT_PIPED), read = false, waits = false;
@@ -162,8 +163,8 @@ bool amp_unacked_done(struct amp_unacked *u, struct job *j, bool delivered)
         if (is_past_bound(u))
             read_drop(u);
         while (is_past_bound(u))
-            job_drop(u, 0);
-        if (job_keep(u, j, amp_port_number(u->port), &err) == 0)
+            parcel_drop(u, 0);
+        if (parcel_keep(u, j, amp_port_number(u->port), &err) == 0)
             return true;
         amp_route_break(u->run, &err);
     }
@@ -173,7 +174,7 @@ bool amp_unacked_done(struct amp_unacked *u, struct job *j, bool delivered)
 
 /* ---- acknowledgements ---- */
 
-static bool is_of(const struct job *j, const struct amp_view *v)
+static bool is_of(const struct parcel *j, const struct amp_view *v)
 {
     return amp_span_is(v->body.ack.ref, j->id) &&
            (!j->address.name || amp_span_is(v->from, j->address.name));
@@ -182,10 +183,10 @@ static bool is_of(const struct job *j, const struct amp_view *v)
 void amp_unacked_hear(struct amp_unacked *u, const struct amp_view *v)
 {
     for (uint32_t i = 0; i < u->n && v->body.ack.ref.n > 0;) {
-        const struct job *j = u->v[i].job;
+        const struct parcel *j = u->v[i].parcel;
         bool enough = v->body.ack.stage != AMP_STAGE_RECEIVED || is_durable(j);
         if (enough && is_of(j, v))
-            job_drop(u, i);
+            parcel_drop(u, i);
         else
             i++;
     }
@@ -246,13 +247,13 @@ static int redelivery_record(struct amp_unacked *u, uint32_t n, struct amp_error
     if (n == 0)
         return 0;
     for (uint32_t i = 0; i < n; i++)
-        amp_route_count_job(run, AMP_METRIC_REDELIVERED, u->spec, u->v[i].job);
+        amp_route_count_parcel(run, AMP_METRIC_REDELIVERED, u->spec, u->v[i].parcel);
     run->voice->note("%s: its reader is gone: %u unacknowledged %s to the next one, from %.100s on",
-                     u->spec, n, n == 1 ? "message goes" : "messages go", u->v[0].job->id);
+                     u->spec, n, n == 1 ? "message goes" : "messages go", u->v[0].parcel->id);
     if (!run->store)
         return 0;
     for (uint32_t i = 0; i < n; i++) {
-        ids[c.n_redelivered++] = amp_span_str(u->v[i].job->id);
+        ids[c.n_redelivered++] = amp_span_str(u->v[i].parcel->id);
         if (c.n_redelivered < RECORDED_AT_ONCE && i + 1 < n)
             continue;
         if (amp_route_record(run, &c, &how, err) < 0)
@@ -275,13 +276,14 @@ static int all_redeliver(struct amp_unacked *u, struct amp_error *err)
         return -1;
     n = 0;
     for (uint32_t i = 0; i < u->n; i++)
-        if (!amp_chunks_of(u->v[i].job, u))
+        if (!amp_chunks_of(u->v[i].parcel, u))
             lines[n++] = (struct amp_port_line){.number = u->v[i].number,
-                                                .tag = (uintptr_t)u->v[i].job,
-                                                .line = {u->v[i].job->line, u->v[i].job->n}};
+                                                .tag = (uintptr_t)u->v[i].parcel,
+                                                .line = {u->v[i].parcel->line, u->v[i].parcel->n}};
     for (uint32_t i = u->n; i-- > 0;)
-        if (amp_chunks_of(u->v[i].job, u) && u->shared->again(u->shared->again_ctx, u, u->v[i].job,
-                                                              u->v[i].number >= first, err) < 0)
+        if (amp_chunks_of(u->v[i].parcel, u) &&
+            u->shared->again(u->shared->again_ctx, u, u->v[i].parcel, u->v[i].number >= first,
+                             err) < 0)
             return -1;
     if (amp_port_again(u->port, lines, n, err) < 0)
         return -1;
@@ -302,5 +304,5 @@ void amp_unacked_lost(struct amp_unacked *u)
 void amp_unacked_end(struct amp_unacked *u)
 {
     while (u->n > 0)
-        job_drop(u, u->n - 1);
+        parcel_drop(u, u->n - 1);
 }

@@ -10,7 +10,7 @@
 #define AMP_ROUTE_UNACKED_H
 
 #include "message/port/port.h"
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 #include "message/route/run.h"
 #include "message/store/wake.h"
 
@@ -20,12 +20,12 @@ struct amp_unacked;
 /* Shared by the ports of a router. */
 struct amp_unacked_shared {
     struct amp_route_run *run;
-    /* A kept message is acknowledged or dropped: its port no longer uses the job. */
-    void (*leave)(void *ctx, struct job *j);
+    /* A kept message is acknowledged or dropped: its port no longer uses the parcel. */
+    void (*leave)(void *ctx, struct parcel *j);
     void *ctx;
     /* A kept message that was sent in chunks must be sent again, before all others of the port.
      * unread: its last chunk was not read. */
-    int (*again)(void *ctx, struct amp_unacked *u, struct job *j, bool unread,
+    int (*again)(void *ctx, struct amp_unacked *u, struct parcel *j, bool unread,
                  struct amp_error *err);
     void *again_ctx;
     struct amp_wake wake; /* with credits: of the log; else its descriptors are -1 */
@@ -42,7 +42,7 @@ struct amp_unacked {
     struct amp_port *port; /* NULL: an action, which has none */
     const char *spec;
     struct amp_unacked_kept {
-        struct job *job;
+        struct parcel *parcel;
         uint64_t number; /* of the line, as the port counts */
     } * v;               /* in the order of their numbers */
     size_t cap;
@@ -55,7 +55,7 @@ struct amp_unacked {
 };
 bool amp_unacked_full(const struct amp_unacked *u); /* no credit is left */
 /* The port reports the outcome of a message. true: it is kept, and `leave` follows later. */
-bool amp_unacked_done(struct amp_unacked *u, struct job *j, bool delivered);
+bool amp_unacked_done(struct amp_unacked *u, struct parcel *j, bool delivered);
 /* Drops the messages that this acknowledgement is about. */
 void amp_unacked_hear(struct amp_unacked *u, const struct amp_view *ack);
 /* Drops the messages that the ledger has as read, if it may have changed. */
@@ -69,6 +69,6 @@ void amp_unacked_end(struct amp_unacked *u);
 
 /* Whether the receiver has read a message of an earlier run, which then needs no delivery: 1 yes, 0
  * no, -1 error. */
-int amp_unacked_was_read(struct amp_route_run *run, const struct job *j, struct amp_error *err);
+int amp_unacked_was_read(struct amp_route_run *run, const struct parcel *j, struct amp_error *err);
 
 #endif

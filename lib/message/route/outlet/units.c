@@ -66,9 +66,9 @@ int amp_takes_check(const struct amp_units_wanted *w, struct amp_error *err)
 
 /* ---- units ---- */
 
-/* A job with that line, signed like the answers of the router. */
-static struct job *unit_make(const struct amp_route_run *run, struct amp_jobs *all, const char *id,
-                             struct amp_span line, struct amp_error *err)
+/* A parcel with that line, signed like the answers of the router. */
+static struct parcel *unit_make(const struct amp_route_run *run, struct amp_parcels *all,
+                                const char *id, struct amp_span line, struct amp_error *err)
 {
     AMP_BUF struct amp_buf sealed = {0};
     amp_buf_init(&sealed, line.n + 8192);
@@ -82,26 +82,26 @@ static struct job *unit_make(const struct amp_route_run *run, struct amp_jobs *a
                                .text = line,
                                .id = amp_span_str(id),
                                .payload = AMP_TOK_NONE};
-    struct job *j = amp_route_job_new(all, line, &v);
+    struct parcel *j = amp_parcel_new(all, line, &v);
     if (!j)
         amp_fail_memory(err);
     return j;
 }
 
-struct job_chunks *amp_chunks_of(const struct job *j, const void *port)
+struct parcel_chunks *amp_chunks_of(const struct parcel *j, const void *port)
 {
-    for (struct job_note *n = j->notes; n; n = n->other) {
-        struct job_chunks *c = (struct job_chunks *)(void *)n;
+    for (struct parcel_note *n = j->notes; n; n = n->other) {
+        struct parcel_chunks *c = (struct parcel_chunks *)(void *)n;
         if (c->port == port)
             return c;
     }
     return NULL;
 }
 
-int amp_chunks_begin(struct job *j, const void *port, size_t chunk, struct amp_error *err)
+int amp_chunks_begin(struct parcel *j, const void *port, size_t chunk, struct amp_error *err)
 {
-    const struct job *came = j->address.of ? j->address.of : j;
-    struct job_chunks *c = calloc(1, sizeof *c);
+    const struct parcel *came = j->address.of ? j->address.of : j;
+    struct parcel_chunks *c = calloc(1, sizeof *c);
     if (!c)
         return amp_fail_memory(err);
     c->t = (struct amp_unit_transfer){.line = {j->line, j->n},
@@ -112,7 +112,7 @@ int amp_chunks_begin(struct job *j, const void *port, size_t chunk, struct amp_e
                                       .correlation = came->summary.correlation,
                                       .task = came->summary.task};
     amp_unit_transfer_begin(&c->t);
-    c->job = j;
+    c->parcel = j;
     c->port = port;
     c->note.other = j->notes;
     j->notes = &c->note;
@@ -120,38 +120,38 @@ int amp_chunks_begin(struct job *j, const void *port, size_t chunk, struct amp_e
 }
 
 /* Makes the unit with that line, and room for the n messages in it. */
-static struct job *carrier_make(const struct amp_route_run *run, struct amp_jobs *all,
-                                const char *id, struct amp_span line, uint32_t n,
-                                struct amp_error *err)
+static struct parcel *carrier_make(const struct amp_route_run *run, struct amp_parcels *all,
+                                   const char *id, struct amp_span line, uint32_t n,
+                                   struct amp_error *err)
 {
-    struct job *j = unit_make(run, all, id, line, err);
+    struct parcel *j = unit_make(run, all, id, line, err);
     if (!j)
         return NULL;
     j->n_carried = n;
-    if (!(j->carried = calloc(n, sizeof(struct job *)))) {
-        amp_route_job_free(j);
+    if (!(j->carried = calloc(n, sizeof(struct parcel *)))) {
+        amp_parcel_free(j);
         amp_fail_memory(err);
         return NULL;
     }
     return j;
 }
 
-int amp_chunks_next(const struct amp_route_run *run, const struct job_chunks *c, struct job **out,
-                    struct amp_error *err)
+int amp_chunks_next(const struct amp_route_run *run, const struct parcel_chunks *c,
+                    struct parcel **out, struct amp_error *err)
 {
     char id[AMP_UUID_MAX];
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, c->t.chunk_size * 2 + ((size_t)64 << 10));
     if (amp_unit_chunk(&c->t, c->next, run->name, amp_now_ms(), id, &line, err) < 0 ||
-        !(*out = carrier_make(run, c->job->all, id, amp_buf_span(&line), 1, err)))
+        !(*out = carrier_make(run, c->parcel->all, id, amp_buf_span(&line), 1, err)))
         return -1;
-    (*out)->carried[0] = c->job;
-    (*out)->expires_ms = c->job->expires_ms;
+    (*out)->carried[0] = c->parcel;
+    (*out)->expires_ms = c->parcel->expires_ms;
     return 0;
 }
 
-int amp_batch_make(const struct amp_route_run *run, struct job *const *v, uint32_t n,
-                   struct job **out, struct amp_error *err)
+int amp_batch_make(const struct amp_route_run *run, struct parcel *const *v, uint32_t n,
+                   struct parcel **out, struct amp_error *err)
 {
     struct amp_span lines[AMP_BATCH_MAX];
     size_t bytes = 0;
@@ -165,6 +165,6 @@ int amp_batch_make(const struct amp_route_run *run, struct job *const *v, uint32
     if (amp_unit_batch(lines, n, run->name, amp_now_ms(), id, &line, err) < 0 ||
         !(*out = carrier_make(run, v[0]->all, id, amp_buf_span(&line), n, err)))
         return -1;
-    memcpy((*out)->carried, v, n * sizeof(struct job *));
+    memcpy((*out)->carried, v, n * sizeof(struct parcel *));
     return 0;
 }

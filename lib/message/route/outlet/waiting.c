@@ -26,18 +26,18 @@ int amp_waiting_share(struct amp_waiting *w, struct amp_error *err)
 }
 
 /* 0: it has none. */
-static uint64_t producer_of(const struct job *j)
+static uint64_t producer_of(const struct parcel *j)
 {
-    const struct job *of = j->address.of ? j->address.of : j;
+    const struct parcel *of = j->address.of ? j->address.of : j;
     return amp_lane_key_of(of->summary.known ? of->summary.from : AMP_SPAN(""));
 }
 
-uint32_t amp_waiting_of(const struct amp_waiting *w, const struct job *j)
+uint32_t amp_waiting_of(const struct amp_waiting *w, const struct parcel *j)
 {
     return w->counts ? amp_lane_keys_count(&w->producers, producer_of(j)) : 0;
 }
 
-static struct amp_waiting_share *share_of(struct amp_waiting *w, const struct job *j, int lane)
+static struct amp_waiting_share *share_of(struct amp_waiting *w, const struct parcel *j, int lane)
 {
     uint64_t key = producer_of(j);
     return &w->shares->of[lane][(key ^ key >> 32) % AMP_WAITING_SHARES];
@@ -47,7 +47,7 @@ static struct amp_waiting_share *share_of(struct amp_waiting *w, const struct jo
  * follows is true if another one waits. */
 static void place_insert(struct amp_waiting *w, struct amp_waiting_place *p, int lane, bool follows)
 {
-    struct amp_waiting_share *s = share_of(w, p->job, lane);
+    struct amp_waiting_share *s = share_of(w, p->parcel, lane);
     struct amp_waiting_place **at = &w->line[lane].first;
     uint64_t now = w->shares->round[lane], tail = now;
     if (*at)
@@ -89,7 +89,7 @@ void amp_waiting_release(struct amp_waiting *w)
     amp_lane_keys_release(&w->producers);
 }
 
-static int place_make(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+static int place_make(struct amp_waiting *w, struct parcel *j, enum amp_lane lane, int64_t now_ms,
                       struct amp_waiting_place **out, struct amp_error *err)
 {
     struct amp_waiting_place *p = w->spare;
@@ -105,7 +105,7 @@ static int place_make(struct amp_waiting *w, struct job *j, enum amp_lane lane, 
     }
     w->spare = p->next;
     *p = (struct amp_waiting_place){
-        .job = j, .since_ms = now_ms, .lane = lane, .number = ++w->newest};
+        .parcel = j, .since_ms = now_ms, .lane = lane, .number = ++w->newest};
     w->bytes += j->n + 1;
     *out = p;
     return 0;
@@ -119,7 +119,7 @@ static void place_append(struct amp_waiting *w, struct amp_waiting_place *p, int
     w->line[at].last = &p->next;
 }
 
-int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+int amp_waiting_join(struct amp_waiting *w, struct parcel *j, enum amp_lane lane, int64_t now_ms,
                      struct amp_error *err)
 {
     struct amp_waiting_place *p = NULL;
@@ -139,11 +139,11 @@ static void place_first(struct amp_waiting *w, struct amp_waiting_place *p)
     int lane = (int)p->lane;
     struct amp_waiting_place **at = &w->line[lane].first;
     if (w->shares) {
-        struct amp_waiting_share *s = share_of(w, p->job, lane);
+        struct amp_waiting_share *s = share_of(w, p->parcel, lane);
         p->round = w->shares->round[lane] + 1;
         s->n++;
         s->round = s->round > p->round ? s->round : p->round;
-        while (*at && (*at)->round <= p->round && share_of(w, (*at)->job, lane) != s)
+        while (*at && (*at)->round <= p->round && share_of(w, (*at)->parcel, lane) != s)
             at = &(*at)->next;
     }
     p->next = *at;
@@ -152,7 +152,7 @@ static void place_first(struct amp_waiting *w, struct amp_waiting_place *p)
         w->line[lane].last = &p->next;
 }
 
-int amp_waiting_again(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t since_ms,
+int amp_waiting_again(struct amp_waiting *w, struct parcel *j, enum amp_lane lane, int64_t since_ms,
                       struct amp_error *err)
 {
     struct amp_waiting_place *p = NULL;
@@ -165,10 +165,10 @@ int amp_waiting_again(struct amp_waiting *w, struct job *j, enum amp_lane lane, 
 }
 
 /* Removes the first message of a lane, or of the held ones. */
-static struct job *lane_leave(struct amp_waiting *w, int at)
+static struct parcel *lane_leave(struct amp_waiting *w, int at)
 {
     struct amp_waiting_place *p = w->line[at].first;
-    struct job *j = p->job;
+    struct parcel *j = p->parcel;
     w->line[at].first = p->next;
     if (!p->next)
         w->line[at].last = &w->line[at].first;
@@ -193,7 +193,7 @@ static struct job *lane_leave(struct amp_waiting *w, int at)
 
 /* ---- held back ---- */
 
-bool amp_waiting_follows(const struct amp_waiting *w, const struct job *j)
+bool amp_waiting_follows(const struct amp_waiting *w, const struct parcel *j)
 {
     return amp_lane_keys_has(&w->held_keys, j->order);
 }
@@ -204,7 +204,7 @@ void amp_waiting_earlier(struct amp_waiting *w)
     w->next_earlier = w->oldest;
 }
 
-int amp_waiting_hold(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+int amp_waiting_hold(struct amp_waiting *w, struct parcel *j, enum amp_lane lane, int64_t now_ms,
                      struct amp_error *err)
 {
     enum amp_lane any = lane;
@@ -235,11 +235,11 @@ static void share_move(struct amp_waiting *w, struct amp_waiting_place *p, bool 
         return;
     p->round = w->shares->round[p->lane];
     if (!hold)
-        share_of(w, p->job, (int)p->lane)->n++;
+        share_of(w, p->parcel, (int)p->lane)->n++;
 }
 
-int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct job *j), void *ctx,
-                     struct amp_error *err)
+int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct parcel *j),
+                     void *ctx, struct amp_error *err)
 {
     uint32_t n = 0, all = w->n + w->n_held;
     if (all == 0)
@@ -261,9 +261,9 @@ int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct
     int rc = 0;
     for (uint32_t i = 0; i < n; i++) {
         enum amp_lane any = v[i]->lane;
-        bool hold = held(ctx, v[i]->job) || amp_waiting_follows(w, v[i]->job);
+        bool hold = held(ctx, v[i]->parcel) || amp_waiting_follows(w, v[i]->parcel);
         if (hold && rc == 0)
-            rc = amp_lane_keys_add(&w->held_keys, v[i]->job->order, &any, err);
+            rc = amp_lane_keys_add(&w->held_keys, v[i]->parcel->order, &any, err);
         share_move(w, v[i], hold);
         place_append(w, v[i], hold ? HELD : (int)v[i]->lane);
         w->n += !hold;
@@ -274,38 +274,38 @@ int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct
 
 /* ---- leaving ---- */
 
-/* The bytes that the job's turn sends. */
-static size_t turn_bytes(const struct job *j)
+/* The bytes that the parcel's turn sends. */
+static size_t turn_bytes(const struct parcel *j)
 {
-    const struct job_chunks *c = (const struct job_chunks *)(const void *)j->notes;
+    const struct parcel_chunks *c = (const struct parcel_chunks *)(const void *)j->notes;
     return c && j->n > c->t.chunk_size ? c->t.chunk_size : j->n;
 }
 
-struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_lane_turn *turn,
-                             int64_t *since_ms)
+struct parcel *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_lane_turn *turn,
+                                int64_t *since_ms)
 {
     struct amp_lane_head heads[AMP_LANE_COUNT] = {{0}};
     for (int i = 0; i < AMP_LANE_COUNT; i++) {
         const struct amp_waiting_place *p = w->line[i].first;
         if (p)
-            heads[i] = (struct amp_lane_head){true, turn_bytes(p->job), p->since_ms};
+            heads[i] = (struct amp_lane_head){true, turn_bytes(p->parcel), p->since_ms};
     }
     *turn = amp_lanes_next(&w->lanes, heads, now_ms);
     *since_ms = w->line[turn->lane].first->since_ms;
     return lane_leave(w, turn->lane);
 }
 
-struct job *amp_waiting_expired(struct amp_waiting *w)
+struct parcel *amp_waiting_expired(struct amp_waiting *w)
 {
     for (int i = 0; i <= HELD; i++) {
         const struct amp_waiting_place *p = w->line[i].first;
-        if (p && p->job->expires_ms > 0 && p->job->expires_ms <= amp_now_ms())
+        if (p && p->parcel->expires_ms > 0 && p->parcel->expires_ms <= amp_now_ms())
             return lane_leave(w, i);
     }
     return NULL;
 }
 
-struct job *amp_waiting_first(struct amp_waiting *w)
+struct parcel *amp_waiting_first(struct amp_waiting *w)
 {
     for (int i = 0; i < AMP_LANE_COUNT; i++)
         if (w->line[i].first)
@@ -318,8 +318,8 @@ int64_t amp_waiting_expiry(const struct amp_waiting *w)
     int64_t first = INT64_MAX;
     for (int i = 0; i <= HELD; i++) {
         const struct amp_waiting_place *p = w->line[i].first;
-        if (p && p->job->expires_ms > 0 && p->job->expires_ms < first)
-            first = p->job->expires_ms;
+        if (p && p->parcel->expires_ms > 0 && p->parcel->expires_ms < first)
+            first = p->parcel->expires_ms;
     }
     if (first == INT64_MAX)
         return -1;

@@ -5,7 +5,7 @@
 #define AMP_ROUTE_WAITING_H
 
 #include "message/delivery/inbox/lane.h"
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 
 /* Fair share (SW4RM §13.1): each producer's messages of a lane get rising rounds, and the lane is
  * in the order of the rounds, so the producers take turns. */
@@ -24,7 +24,7 @@ struct amp_waiting {
     struct {
         struct amp_waiting_place {
             struct amp_waiting_place *next;
-            struct job *job;
+            struct parcel *parcel;
             int64_t since_ms;
             int64_t number; /* among all messages of this port */
             uint64_t round;
@@ -45,35 +45,35 @@ struct amp_waiting {
 /* The caller owns the rules and may change them. The struct must not move. */
 int amp_waiting_share(struct amp_waiting *w, struct amp_error *err); /* after init: fair shares */
 void amp_waiting_init(struct amp_waiting *w, const struct amp_lane_rules *rules);
-void amp_waiting_release(struct amp_waiting *w); /* does not free the jobs */
+void amp_waiting_release(struct amp_waiting *w); /* does not free the parcels */
 
-/* The waiting messages of the job's producer, if `counts` was set after init. */
-uint32_t amp_waiting_of(const struct amp_waiting *w, const struct job *j);
+/* The waiting messages of the parcel's producer, if `counts` was set after init. */
+uint32_t amp_waiting_of(const struct amp_waiting *w, const struct parcel *j);
 /* Adds a message. Messages with one order stay in the lane of the first of them. */
-int amp_waiting_join(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+int amp_waiting_join(struct amp_waiting *w, struct parcel *j, enum amp_lane lane, int64_t now_ms,
                      struct amp_error *err);
 /* Adds a message of which a part was sent: it is the next one of its lane; with fair shares after
  * one of each other producer. */
-int amp_waiting_again(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t since_ms,
+int amp_waiting_again(struct amp_waiting *w, struct parcel *j, enum amp_lane lane, int64_t since_ms,
                       struct amp_error *err);
 /* Adds a message that is held back. */
-int amp_waiting_hold(struct amp_waiting *w, struct job *j, enum amp_lane lane, int64_t now_ms,
+int amp_waiting_hold(struct amp_waiting *w, struct parcel *j, enum amp_lane lane, int64_t now_ms,
                      struct amp_error *err);
 /* The messages that are held from now on came before all others, until next_earlier is 0. */
 void amp_waiting_earlier(struct amp_waiting *w);
 /* Whether a held message has the same order, so that this one must not overtake it. */
-bool amp_waiting_follows(const struct amp_waiting *w, const struct job *j);
+bool amp_waiting_follows(const struct amp_waiting *w, const struct parcel *j);
 /* Holds the messages for which `held` returns true, and those with an order of theirs that came
  * later; moves the others to their lanes, in the order of their arrival. */
-int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct job *j), void *ctx,
-                     struct amp_error *err);
+int amp_waiting_sort(struct amp_waiting *w, bool (*held)(void *ctx, const struct parcel *j),
+                     void *ctx, struct amp_error *err);
 /* Removes the next of at least one message; *since_ms is when it was added. */
-struct job *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_lane_turn *turn,
-                             int64_t *since_ms);
+struct parcel *amp_waiting_next(struct amp_waiting *w, int64_t now_ms, struct amp_lane_turn *turn,
+                                int64_t *since_ms);
 /* Remove an expired message at the head of a lane, or of the held ones; or the first of any lane.
  * NULL: there is none. */
-struct job *amp_waiting_expired(struct amp_waiting *w);
-struct job *amp_waiting_first(struct amp_waiting *w);
+struct parcel *amp_waiting_expired(struct amp_waiting *w);
+struct parcel *amp_waiting_first(struct amp_waiting *w);
 /* Milliseconds until the first message at the head of a lane, or of the held ones, expires; -1:
  * none does. */
 int64_t amp_waiting_expiry(const struct amp_waiting *w);

@@ -7,11 +7,11 @@
 #include <amp/base/clock.h>
 
 /* Evaluates the rules of the present table. */
-static int match_again(struct amp_router *r, struct job *j, struct amp_error *err)
+static int match_again(struct amp_router *r, struct parcel *j, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options opt = {0};
-    if (amp_reader_line(r->run.reader, amp_route_job_whole(j), &opt, &v, NULL, NULL, err) < 0)
+    if (amp_reader_line(r->run.reader, amp_parcel_whole(j), &opt, &v, NULL, NULL, err) < 0)
         return -1;
     amp_rules_match(r->rules, j, &v);
     if (j->address.kids || j->address.is_group || j->address.no_recipient)
@@ -19,7 +19,7 @@ static int match_again(struct amp_router *r, struct job *j, struct amp_error *er
     return amp_addressing_look(r->addressing, j, &v, err);
 }
 
-static void job_add(struct amp_router *r, struct job *j)
+static void parcel_add(struct amp_router *r, struct parcel *j)
 {
     struct amp_error err;
     /* The rules changed since it was read. */
@@ -34,15 +34,15 @@ static void job_add(struct amp_router *r, struct job *j)
     r->undecided.n++;
 }
 
-void amp_decide_add(struct amp_router *r, struct job *first)
+void amp_decide_add(struct amp_router *r, struct parcel *first)
 {
-    for (struct job *next; first; first = next) {
+    for (struct parcel *next; first; first = next) {
         next = first->next;
-        job_add(r, first);
+        parcel_add(r, first);
     }
 }
 
-void amp_decide_pass(void *router, struct job *first)
+void amp_decide_pass(void *router, struct parcel *first)
 {
     amp_decide_add(router, first);
     amp_decide_step(router);
@@ -51,16 +51,16 @@ void amp_decide_pass(void *router, struct job *first)
 void amp_decide_step(struct amp_router *r)
 {
     struct amp_error err;
-    struct job *j;
+    struct parcel *j;
     for (j = r->undecided.first; j; j = j->next)
-        if (j->stage == JOB_ASK && amp_rules_ask(r->rules, j) == AMP_RULES_LATER)
+        if (j->stage == PARCEL_ASK && amp_rules_ask(r->rules, j) == AMP_RULES_LATER)
             break;
     if (amp_rules_step(r->rules, &err) < 0) {
         amp_route_break(&r->run, &err);
         return;
     }
     amp_outlets_charge(r->outlets);
-    while ((j = r->undecided.first) && j->stage == JOB_DECIDED && !r->run.broken) {
+    while ((j = r->undecided.first) && j->stage == PARCEL_DECIDED && !r->run.broken) {
         if (amp_dispatch_holds(r, j)) {
             r->run.held_ms = r->run.held_ms ? r->run.held_ms : amp_mono_ms();
             return;

@@ -1,7 +1,7 @@
 /*
  * The direct path of messages without durability: no state directory, native predicates, and files
  * that accept the line at once. The router reads only the fields that rules and predicates need and
- * puts the line into the port's queue without a job; one is created only if the write fails, for
+ * puts the line into the port's queue without a parcel; one is created only if the write fails, for
  * the answer. Every other line takes the path in router.h.
  */
 #include "message/route/router/private.h"

@@ -19,27 +19,27 @@
 #include "message/protocol/routing.h"
 #include "message/route/count.h"
 
-void amp_dispatch_leave(void *router, struct job *j)
+void amp_dispatch_leave(void *router, struct parcel *j)
 {
     struct amp_router *r = router;
     if (--j->waiting > 0)
         return;
     /* All ports have reported the outcome. */
-    struct job *of = j->address.of;
+    struct parcel *of = j->address.of;
     amp_dispatch_drop(r, j);
     amp_keeper_settled(r->keeper, j);
-    amp_route_job_free(j);
+    amp_parcel_free(j);
     if (of)
         amp_dispatch_leave(r, of);
 }
 
-void amp_dispatch_drop(struct amp_router *r, struct job *j)
+void amp_dispatch_drop(struct amp_router *r, struct parcel *j)
 {
-    struct job *kid;
+    struct parcel *kid;
     while ((kid = j->address.kids)) {
         j->address.kids = kid->next;
         amp_keeper_settled(r->keeper, kid);
-        amp_route_job_free(kid);
+        amp_parcel_free(kid);
     }
 }
 
@@ -63,7 +63,7 @@ static int admitted_compose(void *ctx, struct amp_buf *line, struct amp_error *e
     return amp_buf_add(a->line, line->data, line->len, err);
 }
 
-static int inbox_put(struct amp_router *r, const struct job *j, struct amp_span agent,
+static int inbox_put(struct amp_router *r, const struct parcel *j, struct amp_span agent,
                      uint32_t outlet, struct amp_buf *answer, struct amp_store_entry_id *entry,
                      struct amp_error *err)
 {
@@ -74,7 +74,7 @@ static int inbox_put(struct amp_router *r, const struct job *j, struct amp_span 
     int64_t now = amp_now_ms();
     struct amp_inbox_options opt = {.actor = actor, .line = {j->line, j->n}};
     amp_outlet_inbox_terms(r->outlets, outlet, j, &opt);
-    if (amp_reader_line(run->reader, amp_route_job_whole(j), &check, &v, NULL, NULL, err) < 0)
+    if (amp_reader_line(run->reader, amp_parcel_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
     const struct amp_delivery_terms *terms = amp_delivery_of(v.protocol);
     if (v.expires_ms == 0 || terms->expiry_is_advisory)
@@ -98,7 +98,7 @@ static int inbox_put(struct amp_router *r, const struct job *j, struct amp_span 
 
 /* The message is in the router's outbox until the inbox has committed it. The acknowledgement
  * RECEIVED is one commit with the delivery. */
-static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span agent,
+static void inbox_deliver(struct amp_router *r, struct parcel *j, struct amp_span agent,
                           uint32_t outlet)
 {
     struct amp_error err = {0};
@@ -110,7 +110,7 @@ static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span a
     if (inbox_put(r, j, agent, outlet, &answer, &entry, &err) == 0) {
         r->run.delivered++;
         amp_route_count_placed(&r->run, port, j);
-        amp_route_count_job(&r->run, AMP_METRIC_SENT, port, j);
+        amp_route_count_parcel(&r->run, AMP_METRIC_SENT, port, j);
         if (entry.n > 0)
             amp_keeper_answer(r->keeper, amp_buf_span(&answer), entry);
         amp_inbox_ring(amp_store_dir(r->run.store), agent);
@@ -127,10 +127,10 @@ static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span a
 
 /* ---- offers, by the action of the outlet ---- */
 
-static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule);
+static void parcel_offer(struct amp_router *r, struct parcel *j, uint32_t outlet, const char *rule);
 
 /* Whether the message is signed, by a key that may speak for its sender if identities are used. */
-static bool is_signed(struct amp_router *r, const struct job *j, struct amp_error *why)
+static bool is_signed(struct amp_router *r, const struct parcel *j, struct amp_error *why)
 {
     struct amp_view v;
     struct amp_said said;
@@ -153,7 +153,7 @@ static bool is_signed(struct amp_router *r, const struct job *j, struct amp_erro
 }
 
 /* Whether the message may leave this machine by the outlet (SW4RM §6.2). */
-static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet,
+static bool may_leave(struct amp_router *r, const struct parcel *j, uint32_t outlet,
                       struct amp_error *why)
 {
     if (!amp_routing_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network ||
@@ -165,7 +165,7 @@ static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet
     return true;
 }
 
-static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet)
+static void port_offer(struct amp_router *r, struct parcel *j, uint32_t outlet)
 {
     const char *spec = amp_outlet_info(r->outlets, outlet)->spec;
     struct amp_error err;
@@ -184,7 +184,7 @@ static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet)
     }
 }
 
-static void recipient_deliver(struct amp_router *r, struct job *kid)
+static void recipient_deliver(struct amp_router *r, struct parcel *kid)
 {
     const char *name = kid->address.name;
     struct amp_error err = {0};
@@ -194,7 +194,7 @@ static void recipient_deliver(struct amp_router *r, struct job *kid)
     if (kid->refused)
         amp_keeper_refuse(r->keeper, kid, kid->refused, kid->why, kid->refused_by, kid->again);
     else if (amp_addressing_outlet(r->addressing, kid, &outlet, &retryable, &err) == 0)
-        job_offer(r, kid, outlet, name);
+        parcel_offer(r, kid, outlet, name);
     else if (err.status == AMP_NO)
         amp_keeper_refuse(r->keeper, kid, err.code, err.what, name, retryable);
     else
@@ -202,9 +202,9 @@ static void recipient_deliver(struct amp_router *r, struct job *kid)
     amp_dispatch_leave(r, kid);
 }
 
-static void agents_offer(struct amp_router *r, struct job *j)
+static void agents_offer(struct amp_router *r, struct parcel *j)
 {
-    struct job *kid;
+    struct parcel *kid;
     if (!j->address.no_recipient && !j->address.kids)
         r->records++;
     else if (j->address.no_recipient && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
@@ -221,7 +221,7 @@ static void agents_offer(struct amp_router *r, struct job *j)
 }
 
 /* rule: the predicate of the route, or the name of the recipient. */
-static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+static void parcel_offer(struct amp_router *r, struct parcel *j, uint32_t outlet, const char *rule)
 {
     const struct amp_outlet_info *to = amp_outlet_info(r->outlets, outlet);
     char why[512];
@@ -246,7 +246,7 @@ static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, cons
     }
 }
 
-bool amp_dispatch_holds(struct amp_router *r, const struct job *j)
+bool amp_dispatch_holds(struct amp_router *r, const struct parcel *j)
 {
     const struct rule *rule;
     for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i));)
@@ -258,7 +258,8 @@ bool amp_dispatch_holds(struct amp_router *r, const struct job *j)
 /* ---- a dry run ---- */
 
 /* The code of the refusal that the message would get; NULL: it would be delivered. */
-static const char *refusal_find(const struct amp_router *r, const struct job *j, const char **why)
+static const char *refusal_find(const struct amp_router *r, const struct parcel *j,
+                                const char **why)
 {
     uint32_t i = 0;
     *why = j->why;
@@ -280,7 +281,7 @@ static const char *refusal_find(const struct amp_router *r, const struct job *j,
         *why = j->address.no_recipient->why.what;
         return j->address.no_recipient->why.code;
     }
-    for (const struct job *kid = j->address.kids; kid; kid = kid->next)
+    for (const struct parcel *kid = j->address.kids; kid; kid = kid->next)
         if (kid->refused) {
             *why = kid->why;
             return kid->refused;
@@ -288,7 +289,7 @@ static const char *refusal_find(const struct amp_router *r, const struct job *j,
     return NULL;
 }
 
-static void ports_write(struct amp_jw *w, const struct amp_router *r, const struct job *j)
+static void ports_write(struct amp_jw *w, const struct amp_router *r, const struct parcel *j)
 {
     const struct rule *rule;
     amp_jw_member_open(w, "ports", '[');
@@ -298,14 +299,14 @@ static void ports_write(struct amp_jw *w, const struct amp_router *r, const stru
     if (!j->address.kids)
         return;
     amp_jw_member_open(w, "recipients", '[');
-    for (const struct job *kid = j->address.kids; kid; kid = kid->next)
+    for (const struct parcel *kid = j->address.kids; kid; kid = kid->next)
         if (!kid->refused)
             amp_jw_str(w, amp_span_str(kid->address.name));
     amp_jw_close(w, ']');
 }
 
 /* Writes a line about the message's routes to the router's output. */
-static void dry_report(struct amp_router *r, const struct job *j)
+static void dry_report(struct amp_router *r, const struct parcel *j)
 {
     AMP_BUF struct amp_buf line = {0};
     struct amp_jw w;
@@ -345,9 +346,9 @@ static void dry_report(struct amp_router *r, const struct job *j)
 
 /* ---- dispatching ---- */
 
-void amp_dispatch(struct amp_router *r, struct job *j)
+void amp_dispatch(struct amp_router *r, struct parcel *j)
 {
-    j->waiting++; /* so that an immediate outcome does not free the job */
+    j->waiting++; /* so that an immediate outcome does not free the parcel */
     if (r->run.dry) {
         dry_report(r, j);
         amp_dispatch_leave(r, j);
@@ -359,7 +360,7 @@ void amp_dispatch(struct amp_router *r, struct job *j)
         amp_keeper_refuse(r->keeper, j, j->refused, j->why, j->refused_by, j->again);
     for (uint32_t i = 0; !j->refused && (rule = amp_rules_next(r->rules, j, &i));) {
         any = true;
-        job_offer(r, j, rule->port, rule->text);
+        parcel_offer(r, j, rule->port, rule->text);
     }
     if (any && !j->refused)
         amp_tee_copy(r, j);
@@ -370,7 +371,7 @@ void amp_dispatch(struct amp_router *r, struct job *j)
     amp_dispatch_leave(r, j);
 }
 
-void amp_dispatch_done(void *router, struct job *j, uint32_t outlet, const struct amp_error *why,
+void amp_dispatch_done(void *router, struct parcel *j, uint32_t outlet, const struct amp_error *why,
                        bool kept)
 {
     struct amp_router *r = router;
@@ -388,7 +389,7 @@ void amp_dispatch_done(void *router, struct job *j, uint32_t outlet, const struc
         }
     } else if (closed) {
         /* The output was closed: the router ends. Undelivered messages stay in the outbox. */
-        for (struct job *x = j; x; x = x->address.of)
+        for (struct parcel *x = j; x; x = x->address.of)
             x->entry.n = 0;
         amp_route_break(&r->run, why);
     } else if (why) {
@@ -409,7 +410,7 @@ void amp_dispatch_failed(void *router, struct amp_span line, uint32_t outlet,
 {
     struct amp_router *r = router;
     bool closed = amp_code_is(why->code, closed_pipe);
-    struct job *j = closed ? NULL : amp_route_job_new(&r->jobs, line, NULL);
+    struct parcel *j = closed ? NULL : amp_parcel_new(&r->parcels, line, NULL);
     if (!j) {
         amp_route_break(&r->run, why);
         return;
@@ -417,5 +418,5 @@ void amp_dispatch_failed(void *router, struct amp_span line, uint32_t outlet,
     amp_keeper_refuse(r->keeper, j, why->code, why->what, amp_outlet_info(r->outlets, outlet)->spec,
                       why->status != AMP_NO);
     r->run.voice->status(why->status);
-    amp_route_job_free(j);
+    amp_parcel_free(j);
 }

@@ -28,7 +28,7 @@
 #define LOOK_MS         500 /* the longest wait while work is open that may have no event */
 
 struct batch {
-    struct job *v[AMP_ROUTE_BATCH_MAX];
+    struct parcel *v[AMP_ROUTE_BATCH_MAX];
     uint32_t n;
     size_t bytes;
 };
@@ -68,7 +68,7 @@ static int malformed_refuse(struct amp_router *r, const struct amp_view *v, stru
         !amp_routing_of(v->protocol)->refuses_malformed || v->from.n == 0 ||
         v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
         return 0;
-    struct job *j = amp_route_job_new(&r->jobs, v->line, v);
+    struct parcel *j = amp_parcel_new(&r->parcels, v->line, v);
     if (!j)
         return amp_fail_memory(err);
     j->lane = amp_lane_of(r->lanes, v);
@@ -77,13 +77,13 @@ static int malformed_refuse(struct amp_router *r, const struct amp_view *v, stru
     else
         snprintf(why, sizeof why, "it is invalid%s%.100s", *field ? ": " : "", field);
     amp_keeper_refuse(r->keeper, j, code, why, "", false);
-    amp_route_job_free(j);
+    amp_parcel_free(j);
     return 0;
 }
 
 /* Marks a message to be refused if its sender exceeds its rate. Acknowledgements are not limited.
  */
-static int rate_look(struct amp_router *r, struct job *j, const struct amp_view *v,
+static int rate_look(struct amp_router *r, struct parcel *j, const struct amp_view *v,
                      struct amp_error *err)
 {
     char why[120];
@@ -92,14 +92,14 @@ static int rate_look(struct amp_router *r, struct job *j, const struct amp_view 
     int took = amp_producers_take(r->producers, v->from, r->run.now_ms, err);
     snprintf(why, sizeof why, "its sender may send %u messages per second", r->opt->producer_rate);
     if (took == 0)
-        amp_route_job_refuse(j, AMP_CODE(rate_limited), why, "", true);
+        amp_parcel_refuse(j, AMP_CODE(rate_limited), why, "", true);
     return took < 0 ? -1 : 0;
 }
 
 static int message_take(struct amp_router *r, struct batch *b, const struct amp_view *v,
                         struct amp_error *err)
 {
-    struct job *j = amp_route_job_new(&r->jobs, v->line, v);
+    struct parcel *j = amp_parcel_new(&r->parcels, v->line, v);
     if (!j)
         return amp_fail_memory(err);
     j->number = r->intake.lines.number;
@@ -107,7 +107,7 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
     enum amp_admitted how =
         r->run.dry ? AMP_ADMIT_GO : amp_admission_admit(r->admission, j, v, err);
     if (how != AMP_ADMIT_GO) {
-        amp_route_job_free(j);
+        amp_parcel_free(j);
         return how == AMP_ADMIT_FAILED ? -1 : 0;
     }
     b->v[b->n++] = j;
@@ -116,7 +116,7 @@ static int message_take(struct amp_router *r, struct batch *b, const struct amp_
         return -1;
     if (r->producers && rate_look(r, j, v, err) < 0)
         return -1;
-    amp_route_count_job(&r->run, AMP_METRIC_RECEIVED, "", j);
+    amp_route_count_parcel(&r->run, AMP_METRIC_RECEIVED, "", j);
     amp_metrics_tool(r->run.metrics, v);
     b->bytes += j->address.n * RECIPIENT_BYTES;
     return 0;
@@ -237,7 +237,7 @@ static int lines_take(struct amp_router *r, struct amp_error *err)
     if (rc == 0)
         rc = batch_commit(r, &b, err);
     while (b.n > 0)
-        amp_route_job_free(b.v[--b.n]);
+        amp_parcel_free(b.v[--b.n]);
     return rc;
 }
 
@@ -305,12 +305,12 @@ static int loop_wait(struct amp_router *r, bool *readable, struct amp_error *err
 /* ---- messages of an earlier run ---- */
 
 /* Frees the recipients that have read the message. 1: it needs no delivery. */
-static int read_drop(struct amp_router *r, struct job *j, struct amp_error *err)
+static int read_drop(struct amp_router *r, struct parcel *j, struct amp_error *err)
 {
-    struct job **at = &j->address.kids;
+    struct parcel **at = &j->address.kids;
     j->address.last = NULL;
     while (*at) {
-        struct job *kid = *at;
+        struct parcel *kid = *at;
         int rc = amp_unacked_was_read(&r->run, kid, err);
         if (rc < 0)
             return -1;
@@ -321,13 +321,13 @@ static int read_drop(struct amp_router *r, struct job *j, struct amp_error *err)
         }
         *at = kid->next;
         amp_keeper_settled(r->keeper, kid);
-        amp_route_job_free(kid);
+        amp_parcel_free(kid);
     }
     return j->address.is_group ? 0 : amp_unacked_was_read(&r->run, j, err);
 }
 
 /* The routes may have changed, so all checks are made again. */
-static int job_restore(void *ctx, struct job *j, struct amp_error *err)
+static int parcel_restore(void *ctx, struct parcel *j, struct amp_error *err)
 {
     struct amp_router *r = ctx;
     int rc = amp_admission_look_again(r->admission, j, err);
@@ -340,7 +340,7 @@ static int job_restore(void *ctx, struct job *j, struct amp_error *err)
     } else {
         amp_dispatch_drop(r, j);
         amp_keeper_settled(r->keeper, j);
-        amp_route_job_free(j);
+        amp_parcel_free(j);
     }
     return 0;
 }
@@ -372,7 +372,7 @@ static bool is_finished(struct amp_router *r)
 {
     return r->run.eof_ms > 0 && !amp_admission_reads(r->admission) && r->undecided.n == 0 &&
            amp_outlets_finish(r->outlets) && !amp_keeper_waits(r->keeper) &&
-           r->jobs.n == r->tees.away;
+           r->parcels.n == r->tees.away;
 }
 
 static int run_end(const struct amp_router *r, struct amp_error *err)
@@ -388,7 +388,7 @@ int amp_router_run(struct amp_router *r, struct amp_error *err)
     bool readable;
     r->run.now_ms = amp_mono_ms();
     amp_outlets_start(r->outlets);
-    if (r->run.store && !r->run.dry && amp_keeper_restore(r->keeper, job_restore, r, err) < 0)
+    if (r->run.store && !r->run.dry && amp_keeper_restore(r->keeper, parcel_restore, r, err) < 0)
         return -1;
     amp_decide_step(r);
     if (r->intake.units && lines_take(r, err) < 0) /* that a killed router of this name left */

@@ -29,10 +29,10 @@ static int route_add(struct amp_router *r, const char *text, bool *to_agents, st
 static void rules_apply(struct amp_router *r)
 {
     bool body = false;
-    r->jobs.wants_text = false;
+    r->parcels.wants_text = false;
     for (uint32_t i = 0; i < amp_rules_n(r->rules); i++) {
         const struct rule *rule = amp_rules_at(r->rules, i);
-        r->jobs.wants_text = r->jobs.wants_text || rule->filter >= 0;
+        r->parcels.wants_text = r->parcels.wants_text || rule->filter >= 0;
         body = body || amp_predicate_asks_body(rule->predicate);
     }
     r->intake.check.heads = !r->run.store && !r->to_agents && !body;
@@ -51,12 +51,12 @@ static int parts_make(struct amp_router *r, struct amp_error *err)
                                        .failed = amp_dispatch_failed};
     if (amp_outlets_new(run, &o->outlets, r->lanes, &events, &r->outlets, err) < 0 ||
         amp_rules_new(o->all, o->predicate_limit_ms, o->stop, &r->rules, err) < 0 ||
-        amp_keeper_new(run, &r->jobs, r->outlets, &r->keeper, err) < 0 ||
+        amp_keeper_new(run, &r->parcels, r->outlets, &r->keeper, err) < 0 ||
         amp_addressing_new(run, r->outlets, r->rules, &r->addressing, err) < 0)
         return -1;
     struct amp_source_env env = o->source;
     env.run = run;
-    env.jobs = &r->jobs;
+    env.parcels = &r->parcels;
     env.keeper = r->keeper;
     env.outlets = r->outlets;
     env.rules = r->rules;
@@ -154,7 +154,7 @@ void amp_router_close(struct amp_router *r)
     amp_reader_free(r->run.reader);
     amp_tee_end(r);
     amp_outlets_free(r->outlets);
-    amp_jobs_release(&r->jobs);
+    amp_parcels_release(&r->parcels);
     amp_rules_free(r->rules);
     amp_addressing_free(r->addressing);
     amp_admission_free(r->admission);

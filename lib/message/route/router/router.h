@@ -2,10 +2,10 @@
  * The router. The path of a message:
  *   admit   admission.h: once, when it is read, before it is recorded
  *   look    admission.h: also for a message of an earlier run; finds a reason to refuse it
- *           (amp_route_job_refuse) and its recipients while it is in view
+ *           (amp_parcel_refuse) and its recipients while it is in view
  *   record  keeper.h, with a state directory
  *   match   rules.h: which rules hold; native ones while the message is in view
- *   offer   dispatch.c job_offer: by the action of the rule's outlet
+ *   offer   dispatch.c parcel_offer: by the action of the rule's outlet
  *   lanes   outlet.h: it waits for its port
  * direct.c is the direct path of messages that need none of this.
  */

@@ -44,11 +44,11 @@ bool amp_tee_uses(const struct amp_router *r, uint32_t outlet)
     return false;
 }
 
-void amp_tee_copy(struct amp_router *r, const struct job *j)
+void amp_tee_copy(struct amp_router *r, const struct parcel *j)
 {
     for (uint32_t i = 0; i < r->tees.n; i++) {
         struct amp_error err;
-        struct job *c = amp_route_job_new(&r->jobs, amp_route_job_whole(j), NULL);
+        struct parcel *c = amp_parcel_new(&r->parcels, amp_parcel_whole(j), NULL);
         if (!c) {
             r->tees.lost++;
             continue;
@@ -62,7 +62,7 @@ void amp_tee_copy(struct amp_router *r, const struct job *j)
         if (amp_outlet_offer(r->outlets, r->tees.outlets[i], c, &err) < 0) {
             r->tees.away--;
             r->tees.lost++;
-            amp_route_job_free(c);
+            amp_parcel_free(c);
         }
     }
 }

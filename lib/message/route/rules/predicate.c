@@ -8,7 +8,7 @@
 
 #include "base/codes.h"
 #include "base/grow.h"
-#include "message/delivery/order.h"
+#include "message/delivery/sequences.h"
 
 #define VIEW(member) offsetof(struct amp_view, member)
 /* The keys, with their fields in the view; 0: field_of finds the text. */
@@ -228,7 +228,7 @@ static struct amp_span field_of(const struct amp_view *v, enum key key, char num
         return *(const struct amp_span *)(const void *)((const char *)v + keys[key].at);
     switch (key) {
     case KEY_SOURCE:
-        return amp_order_source(v);
+        return amp_sequence_source(v);
     case KEY_PRIORITY:
         snprintf(number, 24, "%lld", (long long)v->priority);
         return amp_span_str(number);

@@ -11,7 +11,7 @@
 #include "base/codes.h"
 #include "message/port/helper.h"
 
-/* One table; the index of a rule is its bit in a job's `hit`. */
+/* One table; the index of a rule is its bit in a parcel's `hit`. */
 struct table {
     struct rule v[RULES_MAX];
     uint32_t n;
@@ -133,12 +133,12 @@ const struct rule *amp_rules_at(const struct amp_rules *r, uint32_t i)
     return &r->now->v[i];
 }
 
-bool amp_rules_hold(const struct job *j, uint32_t i)
+bool amp_rules_hold(const struct parcel *j, uint32_t i)
 {
     return j->hit[i / 64] >> (i % 64) & 1;
 }
 
-const struct rule *amp_rules_next(const struct amp_rules *r, const struct job *j, uint32_t *i)
+const struct rule *amp_rules_next(const struct amp_rules *r, const struct parcel *j, uint32_t *i)
 {
     while (*i < r->now->n) {
         uint32_t at = (*i)++;
@@ -151,23 +151,23 @@ const struct rule *amp_rules_next(const struct amp_rules *r, const struct job *j
     return NULL;
 }
 
-static void hit_set(struct job *j, uint32_t rule)
+static void hit_set(struct parcel *j, uint32_t rule)
 {
     j->hit[rule / 64] |= 1ull << (rule % 64);
 }
 
-void amp_rules_match(const struct amp_rules *r, struct job *j, const struct amp_view *v)
+void amp_rules_match(const struct amp_rules *r, struct parcel *j, const struct amp_view *v)
 {
     const struct table *t = r->now;
     memset(j->hit, 0, sizeof(j->hit));
     j->era = r->era;
-    j->stage = JOB_DECIDED;
+    j->stage = PARCEL_DECIDED;
     j->ask_from = t->n;
     for (uint32_t i = 0; i < t->n; i++) {
         if (t->v[i].filter >= 0) {
             if (j->ask_from == t->n)
                 j->ask_from = i;
-            j->stage = JOB_ASK;
+            j->stage = PARCEL_ASK;
         } else if (amp_predicate_match(t->v[i].predicate, v)) {
             hit_set(j, i);
             if (!r->all)
@@ -177,7 +177,7 @@ void amp_rules_match(const struct amp_rules *r, struct job *j, const struct amp_
 }
 
 /* jq rules from this index on do not count: a native rule before them holds. */
-static uint32_t ask_until(const struct amp_rules *r, const struct job *j)
+static uint32_t ask_until(const struct amp_rules *r, const struct parcel *j)
 {
     const struct table *t = r->now;
     if (r->all)
@@ -188,7 +188,7 @@ static uint32_t ask_until(const struct amp_rules *r, const struct job *j)
     return t->n;
 }
 
-enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
+enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct parcel *j)
 {
     const struct table *t = r->now;
     AMP_BUF struct amp_buf b = {0};
@@ -206,23 +206,23 @@ enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
     if (rc == 0)
         rc = amp_helper_ask(t->jq, (uintptr_t)j, amp_buf_span(&b), &err);
     if (rc < 0) {
-        j->stage = JOB_DECIDED;
-        amp_route_job_refuse(j, AMP_CODE(predicate_error), err.what, "jq", false);
+        j->stage = PARCEL_DECIDED;
+        amp_parcel_refuse(j, AMP_CODE(predicate_error), err.what, "jq", false);
     } else if (rc == AMP_HELPER_ASKED) {
-        j->stage = JOB_ASKED;
+        j->stage = PARCEL_ASKED;
     }
     return rc == AMP_HELPER_FULL ? AMP_RULES_LATER : AMP_RULES_ASKED;
 }
 
-static void job_fail(struct job *j, struct amp_span what)
+static void parcel_fail(struct parcel *j, struct amp_span what)
 {
     char why[sizeof(j->why)];
     snprintf(why, sizeof(why), "%.*s", AMP_CLIP(what, 150));
-    amp_route_job_refuse(j, AMP_CODE(predicate_error), why, "jq", false);
+    amp_parcel_refuse(j, AMP_CODE(predicate_error), why, "jq", false);
 }
 
 /* Sets the rules that the list of results has as true; a text is the error of its predicate. */
-static void results_read(const struct amp_rules *r, struct job *j, struct amp_tape *t,
+static void results_read(const struct amp_rules *r, struct parcel *j, struct amp_tape *t,
                          uint32_t list)
 {
     uint32_t tok = list + 1;
@@ -230,9 +230,9 @@ static void results_read(const struct amp_rules *r, struct job *j, struct amp_ta
         if (r->now->v[i].filter < 0)
             continue;
         if (tok >= t->tok[list].next) {
-            job_fail(j, AMP_SPAN("an answer is missing"));
+            parcel_fail(j, AMP_SPAN("an answer is missing"));
         } else if (t->tok[tok].type == AMP_JSON_STRING) {
-            job_fail(j, amp_tok_raw(t, tok));
+            parcel_fail(j, amp_tok_raw(t, tok));
         } else if (t->tok[tok].type == AMP_JSON_TRUE) {
             hit_set(j, i);
             if (!r->all)
@@ -242,7 +242,7 @@ static void results_read(const struct amp_rules *r, struct job *j, struct amp_ta
     }
 }
 
-static void answer_read(const struct amp_rules *r, struct job *j, struct amp_span answer)
+static void answer_read(const struct amp_rules *r, struct parcel *j, struct amp_span answer)
 {
     AMP_TAPE struct amp_tape t = {0};
     struct amp_json_fault fault;
@@ -251,7 +251,7 @@ static void answer_read(const struct amp_rules *r, struct job *j, struct amp_spa
     if (amp_tape_scan(&t, answer.p, answer.n, &fault) == 0)
         list = amp_tape_get(&t, 0, AMP_SPAN("r"));
     if (list == AMP_TOK_NONE)
-        job_fail(j, AMP_SPAN("no answer"));
+        parcel_fail(j, AMP_SPAN("no answer"));
     else
         results_read(r, j, &t, list);
 }
@@ -260,12 +260,12 @@ static void answer_take(void *ctx, uint64_t tag, struct amp_span answer,
                         const struct amp_error *why)
 {
     const struct amp_rules *r = ctx;
-    struct job *j = (struct job *)(uintptr_t)tag;
+    struct parcel *j = (struct parcel *)(uintptr_t)tag;
     if (why)
-        job_fail(j, amp_span_str(why->what));
+        parcel_fail(j, amp_span_str(why->what));
     else
         answer_read(r, j, answer);
-    j->stage = JOB_DECIDED;
+    j->stage = PARCEL_DECIDED;
 }
 
 int amp_rules_step(struct amp_rules *r, struct amp_error *err)

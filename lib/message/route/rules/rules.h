@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 #include "message/route/rules/predicate.h"
 
 struct rule {
@@ -36,17 +36,17 @@ uint32_t amp_rules_era(const struct amp_rules *r); /* counts the tables */
 uint32_t amp_rules_n(const struct amp_rules *r);
 const struct rule *amp_rules_at(const struct amp_rules *r, uint32_t i);
 /* Whether the i-th rule is known to hold for the message. */
-bool amp_rules_hold(const struct job *j, uint32_t i);
+bool amp_rules_hold(const struct parcel *j, uint32_t i);
 /* The next rule from *i on that counts for the message; NULL: there is none. Starts with *i 0. */
-const struct rule *amp_rules_next(const struct amp_rules *r, const struct job *j, uint32_t *i);
+const struct rule *amp_rules_next(const struct amp_rules *r, const struct parcel *j, uint32_t *i);
 
-/* Evaluates the native rules. A message with jq rules becomes JOB_ASK, others JOB_DECIDED. */
-void amp_rules_match(const struct amp_rules *r, struct job *j, const struct amp_view *v);
+/* Evaluates the native rules. A message with jq rules becomes PARCEL_ASK, others PARCEL_DECIDED. */
+void amp_rules_match(const struct amp_rules *r, struct parcel *j, const struct amp_view *v);
 /* Sends a message to the worker; LATER: the worker has no room now. If it cannot be sent, it is
  * refused. */
 enum amp_rules_asked { AMP_RULES_ASKED, AMP_RULES_LATER };
-enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j);
-/* Reads the worker's answers: jobs become JOB_DECIDED. */
+enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct parcel *j);
+/* Reads the worker's answers: parcels become PARCEL_DECIDED. */
 int amp_rules_step(struct amp_rules *r, struct amp_error *err);
 /* Fills two descriptors, and lowers *timeout_ms. */
 void amp_rules_watch(const struct amp_rules *r, struct pollfd *fds, int *timeout_ms);

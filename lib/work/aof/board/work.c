@@ -107,7 +107,7 @@ static uint32_t facts_of(const struct amp_aof_router *r, const struct amp_aof_ta
 }
 
 /* The steps of an event: the statuses after the first one, and the effects of all. */
-struct way {
+struct status_steps {
     uint8_t at[AMP_AOF_TASK_STATE_COUNT];
     unsigned n;
     uint32_t effects;
@@ -120,11 +120,11 @@ static bool is_barred(const struct amp_aof_router *r, const struct amp_aof_task 
 }
 
 static enum amp_aof_moved way_find(const struct amp_aof_router *r, const struct amp_aof_task *t,
-                                   uint8_t event, struct way *out)
+                                   uint8_t event, struct status_steps *out)
 {
     struct amp_fsm_result step = {.to = t->status};
     struct amp_error none;
-    *out = (struct way){0};
+    *out = (struct status_steps){0};
     do {
         uint8_t from = step.to;
         if (amp_fsm_step(&amp_aof_task_fsm, from, event, facts_of(r, t), &step, &none) < 0)
@@ -141,7 +141,7 @@ static enum amp_aof_moved way_find(const struct amp_aof_router *r, const struct 
 enum amp_aof_moved amp_aof_transition_of(const struct amp_aof_router *r,
                                          const struct amp_aof_task *t, uint8_t event)
 {
-    struct way way;
+    struct status_steps way;
     return way_find(r, t, event, &way);
 }
 
@@ -287,7 +287,7 @@ int amp_aof_transition(struct amp_aof_work *w, const struct amp_aof_task *t, uin
 {
     struct amp_aof_set set[8];
     char time[AMP_TIME_MAX], expires[AMP_TIME_MAX];
-    struct way way;
+    struct status_steps way;
     unsigned n = 0;
     *moved = way_find(w->r, t, event, &way);
     if (*moved != AMP_AOF_MOVED)

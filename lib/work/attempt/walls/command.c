@@ -12,13 +12,13 @@
 
 #define CHECK_GRACE_MS 2000
 
-struct command {
+struct walled_command {
     struct amp_worker *w;
     struct amp_checks_command *check; /* NULL: a preparation */
     bool failed;                      /* the worker's turn failed */
 };
 
-static bool is_stopping(const struct command *c)
+static bool is_stopping(const struct walled_command *c)
 {
     const struct amp_worker *w = c->w;
 
@@ -29,7 +29,7 @@ static bool is_stopping(const struct command *c)
 static int command_wait(void *ctx, struct pollfd *fds, unsigned n, int64_t wait_ms,
                         struct amp_error *err)
 {
-    struct command *c = ctx;
+    struct walled_command *c = ctx;
     struct amp_worker *w = c->w;
 
     if (*w->opt->stop && !w->opt->wait) {
@@ -41,7 +41,7 @@ static int command_wait(void *ctx, struct pollfd *fds, unsigned n, int64_t wait_
     return is_stopping(c);
 }
 
-static struct amp_walled walled_of(struct command *c)
+static struct amp_walled walled_of(struct walled_command *c)
 {
     struct amp_worker *w = c->w;
 
@@ -59,7 +59,7 @@ static struct amp_walled walled_of(struct command *c)
 static int prepare_run(void *ctx, const struct amp_child_spec *spec, struct amp_child_end *end,
                        struct amp_error *err)
 {
-    struct command c = {.w = ctx};
+    struct walled_command c = {.w = ctx};
     struct amp_walled x = walled_of(&c);
     struct amp_child_spec inner = *spec;
 
@@ -85,7 +85,7 @@ struct amp_prepare amp_confined_prepare_of(struct amp_worker *w)
 
 static void check_take(void *ctx, bool errs, struct amp_span more)
 {
-    struct command *c = ctx;
+    struct walled_command *c = ctx;
 
     amp_checks_stream_add(errs ? &c->check->errs : &c->check->out, more);
 }
@@ -93,7 +93,7 @@ static void check_take(void *ctx, bool errs, struct amp_span more)
 int amp_confined_check(struct amp_worker *w, const struct amp_assignment *k,
                        struct amp_checks_command *c, struct amp_error *err)
 {
-    struct command of = {.w = w, .check = c};
+    struct walled_command of = {.w = w, .check = c};
     struct amp_walled x = walled_of(&of);
     const struct amp_child_spec spec = {
         .argv = c->argv, .cwd = c->cwd, .fd_in = -1, .new_session = true, .owns_tree = true};

@@ -1,5 +1,5 @@
 /* Messages that keep their order. */
-#include "message/delivery/order.h"
+#include "message/delivery/sequences.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static bool is_numbered_by_producer(const struct amp_view *v)
     return amp_answers_of(v->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER;
 }
 
-struct amp_span amp_order_key(const struct amp_view *v)
+struct amp_span amp_sequence_key(const struct amp_view *v)
 {
     static const struct amp_span none = {"", 0};
     if (amp_work_of(v->protocol)->orders_conversations)
@@ -24,18 +24,18 @@ struct amp_span amp_order_key(const struct amp_view *v)
     return v->kind == AMP_KIND_NEGOTIATION ? v->body.negotiation.negotiation : none;
 }
 
-struct amp_span amp_order_source(const struct amp_view *v)
+struct amp_span amp_sequence_source(const struct amp_view *v)
 {
     if (!v->has_sequence)
         return (struct amp_span){"", 0};
     return is_numbered_by_producer(v) ? v->from : v->node;
 }
 
-int amp_order_stream(const struct amp_view *v, struct amp_buf *mem, struct amp_span *out,
-                     struct amp_error *err)
+int amp_sequence_stream(const struct amp_view *v, struct amp_buf *mem, struct amp_span *out,
+                        struct amp_error *err)
 {
     static const struct amp_span producer = AMP_SPAN("sw4rm:"), node = AMP_SPAN("rtp:");
-    struct amp_span name = amp_order_source(v), before = {"", 0};
+    struct amp_span name = amp_sequence_source(v), before = {"", 0};
     if (is_numbered_by_producer(v))
         before = producer;
     else if (amp_span_starts(name, "sw4rm:") || amp_span_starts(name, "rtp:"))

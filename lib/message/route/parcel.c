@@ -1,8 +1,8 @@
 /*
- * Jobs and their memory. A job is one piece of memory with its line, its id, and its text if that
- * differs from the line. Pieces of common sizes are kept for the next jobs.
+ * Parcels and their memory. A parcel is one piece of memory with its line, its id, and its text if
+ * that differs from the line. Pieces of common sizes are kept for the next parcels.
  */
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -20,19 +20,19 @@ static size_t piece_bytes(uint32_t size)
     return (size_t)PIECE_LEAST << size;
 }
 
-static struct job *piece_take(struct amp_jobs *all, size_t want)
+static struct parcel *piece_take(struct amp_parcels *all, size_t want)
 {
     uint32_t size = 0;
-    struct job *j;
-    while (size < AMP_JOBS_SIZES && piece_bytes(size) < want)
+    struct parcel *j;
+    while (size < AMP_PARCELS_SIZES && piece_bytes(size) < want)
         size++;
-    if (size < AMP_JOBS_SIZES && (j = all->spare[size].first)) {
+    if (size < AMP_PARCELS_SIZES && (j = all->spare[size].first)) {
         all->spare[size].first = j->next;
         all->spare[size].n--;
-    } else if (!(j = malloc(size < AMP_JOBS_SIZES ? piece_bytes(size) : want))) {
+    } else if (!(j = malloc(size < AMP_PARCELS_SIZES ? piece_bytes(size) : want))) {
         return NULL;
     }
-    memset(j, 0, offsetof(struct job, why));
+    memset(j, 0, offsetof(struct parcel, why));
     j->why[0] = 0;
     j->all = all;
     j->size = size;
@@ -57,7 +57,7 @@ static struct amp_span id_of(const struct amp_view *v)
     return !v || (v->id.n > 0 && memchr(v->id.p, '\0', v->id.n)) ? none : v->id;
 }
 
-static struct amp_span text_of(const struct amp_jobs *all, const struct amp_view *v)
+static struct amp_span text_of(const struct amp_parcels *all, const struct amp_view *v)
 {
     bool wrapped = v && (v->text.p != v->line.p || v->text.n != v->line.n);
     return wrapped && all->wants_text ? v->text : (struct amp_span){NULL, 0};
@@ -67,7 +67,7 @@ static struct amp_span text_of(const struct amp_jobs *all, const struct amp_view
 
 #define PART(member)                                                                               \
     {                                                                                              \
-        offsetof(struct amp_view, member), offsetof(struct summary, member)                        \
+        offsetof(struct amp_view, member), offsetof(struct parcel_summary, member)                 \
     }
 static const struct {
     size_t of_view, at;
@@ -114,8 +114,8 @@ static size_t summary_room(const struct amp_view *v, struct amp_span line)
     return n + (is_inside(line, excerpt) ? 0 : excerpt.n + 1);
 }
 
-/* Returns the text in the job's copy of the line, or a copy of the text. */
-static struct amp_span summary_put(const struct job *j, char **at, struct amp_span line,
+/* Returns the text in the parcel's copy of the line, or a copy of the text. */
+static struct amp_span summary_put(const struct parcel *j, char **at, struct amp_span line,
                                    struct amp_span s)
 {
     if (is_inside(line, s))
@@ -123,17 +123,18 @@ static struct amp_span summary_put(const struct job *j, char **at, struct amp_sp
     return (struct amp_span){text_put(at, s), s.n};
 }
 
-static void summary_fill(struct job *j, char **at, struct amp_span line, const struct amp_view *v)
+static void summary_fill(struct parcel *j, char **at, struct amp_span line,
+                         const struct amp_view *v)
 {
-    struct summary *s = &j->summary;
+    struct parcel_summary *s = &j->summary;
     struct amp_span repeats[AMP_REPEATS_MAX];
     uintptr_t align = _Alignof(struct amp_span), odd = (uintptr_t)*at % align;
-    *s = (struct summary){.known = true,
-                          .json = v->json,
-                          .has_attempt = v->has_attempt,
-                          .n_to = v->n_to,
-                          .created_ms = v->created_ms,
-                          .attempt = v->attempt};
+    *s = (struct parcel_summary){.known = true,
+                                 .json = v->json,
+                                 .has_attempt = v->has_attempt,
+                                 .n_to = v->n_to,
+                                 .created_ms = v->created_ms,
+                                 .attempt = v->attempt};
     *at += odd ? align - odd : 0;
     s->to = (struct amp_span *)(void *)*at;
     *at += v->n_to * sizeof(*s->to);
@@ -148,24 +149,24 @@ static void summary_fill(struct job *j, char **at, struct amp_span line, const s
     s->excerpt = summary_put(j, at, line, excerpt_of(v));
 }
 
-struct amp_span amp_route_job_whole(const struct job *j)
+struct amp_span amp_parcel_whole(const struct parcel *j)
 {
-    const struct job *came = j->address.of ? j->address.of : j;
+    const struct parcel *came = j->address.of ? j->address.of : j;
     return (struct amp_span){came->line, came->n};
 }
 
-bool amp_route_job_is_work(const struct amp_view *v)
+bool amp_parcel_is_work(const struct amp_view *v)
 {
     return v->task.n > 0 && (v->kind == AMP_KIND_REVIEW ||
                              (v->kind == AMP_KIND_DISPATCH &&
                               !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator"))));
 }
 
-bool amp_route_job_view(const struct job *j, struct amp_view *v)
+bool amp_parcel_view(const struct parcel *j, struct amp_view *v)
 {
     static const struct amp_tape empty = {.text = ""};
-    const struct job *came = j->address.of ? j->address.of : j;
-    const struct summary *s = &came->summary;
+    const struct parcel *came = j->address.of ? j->address.of : j;
+    const struct parcel_summary *s = &came->summary;
     struct amp_span line = {came->line, came->n};
     if (!s->known)
         return false;
@@ -189,12 +190,13 @@ bool amp_route_job_view(const struct job *j, struct amp_view *v)
     return true;
 }
 
-/* ---- jobs ---- */
+/* ---- parcels ---- */
 
-struct job *amp_route_job_new(struct amp_jobs *all, struct amp_span line, const struct amp_view *v)
+struct parcel *amp_parcel_new(struct amp_parcels *all, struct amp_span line,
+                              const struct amp_view *v)
 {
     struct amp_span id = id_of(v), text = text_of(all, v);
-    struct job *j =
+    struct parcel *j =
         piece_take(all, sizeof(*j) + line.n + id.n + text.n + 3 + (v ? summary_room(v, line) : 0));
     if (!j)
         return NULL;
@@ -207,7 +209,7 @@ struct job *amp_route_job_new(struct amp_jobs *all, struct amp_span line, const 
     j->n = line.n;
     j->kind = v ? v->kind : AMP_KIND_OTHER;
     j->protocol = v ? v->protocol : AMP_PROTO_NONE;
-    j->stage = JOB_DECIDED;
+    j->stage = PARCEL_DECIDED;
     all->n++;
     j->older = all->newest;
     if (all->newest)
@@ -216,8 +218,8 @@ struct job *amp_route_job_new(struct amp_jobs *all, struct amp_span line, const 
     return j;
 }
 
-int amp_route_job_fill(struct job *j, struct amp_span line, const struct amp_view *v,
-                       struct amp_error *err)
+int amp_parcel_fill(struct parcel *j, struct amp_span line, const struct amp_view *v,
+                    struct amp_error *err)
 {
     struct amp_span text = text_of(j->all, v);
     char *own = malloc(line.n + v->id.n + text.n + 3 + summary_room(v, line)), *at = own;
@@ -236,14 +238,14 @@ int amp_route_job_fill(struct job *j, struct amp_span line, const struct amp_vie
     return 0;
 }
 
-const char *amp_route_job_expired_code(const struct job *j)
+const char *amp_parcel_expired_code(const struct parcel *j)
 {
     const char *own = amp_routing_of(j->protocol)->expired_code;
     return own ? own : "ttl_expired";
 }
 
-void amp_route_job_refuse(struct job *j, const char *code, const char *why, const char *by,
-                          bool again)
+void amp_parcel_refuse(struct parcel *j, const char *code, const char *why, const char *by,
+                       bool again)
 {
     if (j->refused)
         return;
@@ -253,11 +255,11 @@ void amp_route_job_refuse(struct job *j, const char *code, const char *why, cons
     snprintf(j->why, sizeof(j->why), "%.150s", why);
 }
 
-void amp_route_job_free(struct job *j)
+void amp_parcel_free(struct parcel *j)
 {
     if (!j)
         return;
-    struct amp_jobs *all = j->all;
+    struct amp_parcels *all = j->all;
     all->n--;
     if (j->newer)
         j->newer->older = j->older;
@@ -267,13 +269,13 @@ void amp_route_job_free(struct job *j)
         j->older->newer = j->newer;
     free(j->own);
     free(j->carried);
-    for (struct job_note *n = j->notes, *other; n; n = other) {
+    for (struct parcel_note *n = j->notes, *other; n; n = other) {
         other = n->other;
         free(n);
     }
     free(j->address.no_recipient);
     free(j->address.name);
-    struct amp_jobs_spare *s = j->size < AMP_JOBS_SIZES ? &all->spare[j->size] : NULL;
+    struct amp_parcels_spare *s = j->size < AMP_PARCELS_SIZES ? &all->spare[j->size] : NULL;
     if (!s || (s->n + 1) * piece_bytes(j->size) > SPARE_BYTES) {
         free(j);
         return;
@@ -283,23 +285,23 @@ void amp_route_job_free(struct job *j)
     s->n++;
 }
 
-void amp_jobs_release(struct amp_jobs *all)
+void amp_parcels_release(struct amp_parcels *all)
 {
     while (all->newest)
-        amp_route_job_free(all->newest);
-    for (uint32_t i = 0; i < AMP_JOBS_SIZES; i++)
-        for (struct job *j = all->spare[i].first, *next; j; j = next) {
+        amp_parcel_free(all->newest);
+    for (uint32_t i = 0; i < AMP_PARCELS_SIZES; i++)
+        for (struct parcel *j = all->spare[i].first, *next; j; j = next) {
             next = j->next;
             free(j);
         }
 }
 
-int amp_route_job_add_recipient(struct job *j, struct amp_span name,
-                                struct amp_store_entry_id entry, struct amp_error *err)
+int amp_parcel_add_recipient(struct parcel *j, struct amp_span name,
+                             struct amp_store_entry_id entry, struct amp_error *err)
 {
-    struct job *kid = amp_route_job_new(j->all, (struct amp_span){"", 0}, NULL);
+    struct parcel *kid = amp_parcel_new(j->all, (struct amp_span){"", 0}, NULL);
     if (!kid || !(kid->address.name = amp_span_dup(name))) {
-        amp_route_job_free(kid);
+        amp_parcel_free(kid);
         return amp_fail_memory(err);
     }
     kid->entry = entry;

@@ -14,19 +14,19 @@
 #include "json/text.h"
 
 /* The default state directory, which the hooks use, too. */
-static int state_dir(const struct session *s, char dir[PATH_MAX], struct amp_error *err)
+static int state_dir(const struct binder *s, char dir[PATH_MAX], struct amp_error *err)
 {
     int n = snprintf(dir, PATH_MAX, "%s/amp", s->info.common);
     return n < PATH_MAX ? 0 : amp_fail(err, AMP_USAGE, bad_path, "%s: too long", dir);
 }
 
-static int git_open(struct session *s, struct amp_error *err)
+static int git_open(struct binder *s, struct amp_error *err)
 {
     const struct amp_git_options git = {.stop = &amp_stop};
     return s->git ? 0 : amp_git_open(&git, &s->git, err);
 }
 
-int session_wake(struct session *s, struct amp_error *err)
+int binder_wake(struct binder *s, struct amp_error *err)
 {
     if (git_open(s, err) < 0)
         return -1;
@@ -34,7 +34,7 @@ int session_wake(struct session *s, struct amp_error *err)
     return 0;
 }
 
-int session_open(struct session *s, struct amp_error *err)
+int binder_open(struct binder *s, struct amp_error *err)
 {
     return git_open(s, err) < 0 ? -1 : amp_git_info(s->git, opt.repo, &s->info, err);
 }
@@ -42,7 +42,7 @@ int session_open(struct session *s, struct amp_error *err)
 /* Finds the common directory by the repository's files, without starting git-worker. False:
  * git-worker has to look: no repository was found, a path is not UTF-8, or git's rules for other
  * owners and for other file systems apply. */
-static bool common_find(struct session *s)
+static bool common_find(struct binder *s)
 {
     char dir[PATH_MAX];
     struct amp_repository r;
@@ -56,13 +56,13 @@ static bool common_find(struct session *s)
     return true;
 }
 
-void session_close(struct session *s)
+void binder_close(struct binder *s)
 {
     amp_identities_close(s->ids);
     amp_git_close(s->git);
 }
 
-int session_expire(struct session *s, struct amp_error *err)
+int binder_expire(struct binder *s, struct amp_error *err)
 {
     return amp_binding_expire(s->store, amp_now_ms(), NULL, NULL, NULL, NULL, err);
 }
@@ -78,15 +78,15 @@ static int warn_overdue(void *ctx, const struct amp_binding *b, struct amp_error
 
 int bind_open(struct amp_command *c, struct amp_error *err)
 {
-    static struct session session;
+    static struct binder session;
     static char dir[PATH_MAX];
-    struct session *s = &session;
+    struct binder *s = &session;
     int64_t now_ms = amp_now_ms();
     if (!c->opens)
         return 0;
     c->own = s;
     if (git_open(s, err) < 0 ||
-        ((c->opens & BIND_OPENS_GIT || !common_find(s)) && session_open(s, err) < 0))
+        ((c->opens & BIND_OPENS_GIT || !common_find(s)) && binder_open(s, err) < 0))
         return -1;
     if (c->opens & AMP_OPENS_STATE && !c->state) {
         if (state_dir(s, dir, err) < 0 || amp_cli_state(dir, err) < 0)
@@ -96,7 +96,7 @@ int bind_open(struct amp_command *c, struct amp_error *err)
     if (amp_state_open(c, err) < 0)
         return -1;
     s->store = c->store;
-    if (c->opens & BIND_OPENS_EXPIRED && session_expire(s, err) < 0)
+    if (c->opens & BIND_OPENS_EXPIRED && binder_expire(s, err) < 0)
         return -1;
     return c->opens & BIND_OPENS_WARNED ? amp_binding_each(s->store, warn_overdue, &now_ms, err)
                                         : 0;
@@ -105,7 +105,7 @@ int bind_open(struct amp_command *c, struct amp_error *err)
 void bind_close(struct amp_command *c)
 {
     if (c->own)
-        session_close(c->own);
+        binder_close(c->own);
     amp_state_close(c);
 }
 

@@ -1,12 +1,12 @@
 /* A run's outputs and totals. */
-#ifndef AMP_VALIDATE_SESSION_H
-#define AMP_VALIDATE_SESSION_H
+#ifndef AMP_VALIDATE_VALIDATION_H
+#define AMP_VALIDATE_VALIDATION_H
 
 #include "order.h"
 #include "validate.h"
 
 /* For the main thread only. */
-struct session {
+struct validation {
     const struct validate_options *opt;
     struct judge *judge;
     struct history *history;
@@ -23,22 +23,23 @@ struct session {
     int64_t start_ms, told_ms; /* for the progress line */
     bool progress, shown;
 };
-enum session_end {
-    SESSION_FAILED = -1, /* err is filled */
-    SESSION_CONTINUES,
-    SESSION_STOPS, /* --fail-fast */
+enum validation_end {
+    VALIDATION_FAILED = -1, /* err is filled */
+    VALIDATION_CONTINUES,
+    VALIDATION_STOPS, /* --fail-fast */
 };
 
 /* Writes a result. */
-enum session_end session_emit(struct session *s, const struct chunk *c, struct result *r,
-                              struct amp_error *err);
+enum validation_end validation_emit(struct validation *s, const struct chunk *c,
+                                    struct chunk_result *r, struct amp_error *err);
 /* Writes all pending output, because the input is silent or at its end. */
-int session_settle(struct amp_error *err);
+int validation_settle(struct amp_error *err);
 /* Looks, or with `block` waits, for `input` and for `other` unless that is -1. Returns 1 if one is
  * ready, else 0. */
-int session_wait(int input, int other, bool block, struct amp_error *err);
+int validation_wait(int input, int other, bool block, struct amp_error *err);
 
 /* Checks an input in several threads; results keep their order. */
-enum session_end parallel_input(struct session *s, struct stream *in, struct amp_error *err);
+enum validation_end parallel_input(struct validation *s, struct input_stream *in,
+                                   struct amp_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* The summary of a message: a refusal made from it is the one that the message's document gives. */
 #include "../tap.h"
 #include "message/protocol/compose/answer.h"
-#include "message/route/job.h"
+#include "message/route/parcel.h"
 
 static const char *const lines[] = {
     "{\"protocol_version\":\"1.0\",\"type\":\"task_dispatch\",\"msg_id\":\"m-1\",\"task_id\":"
@@ -37,7 +37,7 @@ static void refuse(const struct amp_view *v, const struct amp_span *repeats, str
 }
 
 /* Ids that are made by chance are left out. */
-static void same(const char *line, struct amp_reader *reader, struct amp_jobs *jobs)
+static void same(const char *line, struct amp_reader *reader, struct amp_parcels *parcels)
 {
     struct amp_error err;
     struct amp_view v, short_view;
@@ -49,8 +49,8 @@ static void same(const char *line, struct amp_reader *reader, struct amp_jobs *j
         TAP_OK(false, "%s", err.what);
         return;
     }
-    struct job *j = amp_route_job_new(jobs, v.line, &v);
-    TAP_OK(j && amp_route_job_view(j, &short_view), "%s: it has a summary",
+    struct parcel *j = amp_parcel_new(parcels, v.line, &v);
+    TAP_OK(j && amp_parcel_view(j, &short_view), "%s: it has a summary",
            amp_protocol_name(v.protocol));
     if (!j)
         return;
@@ -61,18 +61,18 @@ static void same(const char *line, struct amp_reader *reader, struct amp_jobs *j
                      ? amp_span_eq(amp_buf_span(&by_document), amp_buf_span(&by_summary))
                      : by_document.len == by_summary.len;
     TAP_OK(equal && by_summary.len > 0, "and the refusal is the same");
-    amp_route_job_free(j);
+    amp_parcel_free(j);
 }
 
 int main(void)
 {
     struct amp_error err;
-    struct amp_jobs jobs = {0};
+    struct amp_parcels parcels = {0};
     struct amp_reader *reader = amp_reader_new(NULL, &err);
     for (size_t i = 0; reader && i < sizeof(lines) / sizeof(lines[0]); i++)
-        same(lines[i], reader, &jobs);
-    TAP_INT(jobs.n, 0, "none is left");
-    amp_jobs_release(&jobs);
+        same(lines[i], reader, &parcels);
+    TAP_INT(parcels.n, 0, "none is left");
+    amp_parcels_release(&parcels);
     amp_reader_free(reader);
     return tap_done();
 }

@@ -16,12 +16,12 @@
 #include "base/loop.h"
 #include "cli/cli.h"
 #include "said/said.h"
-#include "session.h"
 #include "stats.h"
+#include "validation.h"
 
 enum { RESULT_MOST = 256 * 1024 }; /* output and reports of a chunk's part, in bytes */
 
-static int write_piece(struct session *s, struct amp_span bytes, struct amp_error *err)
+static int write_piece(struct validation *s, struct amp_span bytes, struct amp_error *err)
 {
     if (bytes.n == 0)
         return 0;
@@ -37,7 +37,7 @@ static int write_piece(struct session *s, struct amp_span bytes, struct amp_erro
 }
 
 /* Clears the progress line before other output. */
-static void clear_progress(struct session *s)
+static void clear_progress(struct validation *s)
 {
     if (s->shown)
         amp_err(AMP_SPAN("\r\033[K"));
@@ -53,13 +53,13 @@ static bool is_broken(struct amp_span bytes)
 
 /* Judges the chunk again if a number in it falls. Then it is not judged in parts, because the
  * numbers of all its lines are taken. */
-static int judge_again(struct session *s, const struct chunk *c, struct result *r,
+static int judge_again(struct validation *s, const struct chunk *c, struct chunk_result *r,
                        struct amp_error *err)
 {
     int falls = order_take(&s->order, r->numbers, r->n_numbers, s->opt->strict, err);
     if (falls <= 0)
         return falls;
-    struct number *numbers = r->numbers;
+    struct line_number *numbers = r->numbers;
     r->numbers = NULL;
     r->cap_numbers = 0;
     judge_order(s->judge, numbers);
@@ -71,23 +71,23 @@ static int judge_again(struct session *s, const struct chunk *c, struct result *
     return rc;
 }
 
-enum session_end session_emit(struct session *s, const struct chunk *c, struct result *r,
-                              struct amp_error *err)
+enum validation_end validation_emit(struct validation *s, const struct chunk *c,
+                                    struct chunk_result *r, struct amp_error *err)
 {
     if (r->n_numbers > 0 && judge_again(s, c, r, err) < 0)
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     if (r->stats) {
         stats_add(s->stats, r->stats);
         if (r->reports.len > 0)
             clear_progress(s);
     }
     if (report_write(amp_buf_span(&r->reports), err) < 0)
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     for (size_t i = 0; i < r->n_pieces; i++) {
         const struct piece *p = &r->pieces[i];
         const char *base = p->of_chunk ? c->bytes.p : r->text.data;
         if (write_piece(s, (struct amp_span){base + p->at, p->n}, err) < 0)
-            return SESSION_FAILED;
+            return VALIDATION_FAILED;
     }
     if (r->undecided)
         amp_status_note(AMP_TEMPFAIL);
@@ -106,17 +106,17 @@ enum session_end session_emit(struct session *s, const struct chunk *c, struct r
         amp_progress("lines", s->lines, 0);
     if (s->progress && stats_progress(s->stats, amp_mono_ms() - s->start_ms, &s->told_ms))
         s->shown = true;
-    return r->stop ? SESSION_STOPS : SESSION_CONTINUES;
+    return r->stop ? VALIDATION_STOPS : VALIDATION_CONTINUES;
 }
 
-int session_settle(struct amp_error *err)
+int validation_settle(struct amp_error *err)
 {
     if (amp_out_flush(err) < 0)
         return -1;
     return report_flush(err);
 }
 
-int session_wait(int input, int other, bool block, struct amp_error *err)
+int validation_wait(int input, int other, bool block, struct amp_error *err)
 {
     struct pollfd fds[2];
     struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
@@ -135,27 +135,28 @@ int session_wait(int input, int other, bool block, struct amp_error *err)
 
 /* Judges a chunk and writes its result. With a history it is judged twice, before and after the
  * state is queried. */
-static enum session_end take_chunk(struct session *s, const struct chunk *c, struct result *r,
-                                   struct amp_error *err)
+static enum validation_end take_chunk(struct validation *s, const struct chunk *c,
+                                      struct chunk_result *r, struct amp_error *err)
 {
     if (s->history && (judge_chunk(s->judge, c, true, NULL, 0, r, err) < 0 ||
                        history_ask(s->history, r, err) < 0))
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     size_t most = s->history ? 0 : RESULT_MOST;
     if (judge_chunk(s->judge, c, false, s->history, most, r, err) < 0)
-        return SESSION_FAILED;
-    return session_emit(s, c, r, err);
+        return VALIDATION_FAILED;
+    return validation_emit(s, c, r, err);
 }
 
 /* Reads more; writes all pending output before it waits. */
-static enum amp_read fill_stream(struct session *s, struct stream *in, struct amp_error *err)
+static enum amp_read fill_stream(struct validation *s, struct input_stream *in,
+                                 struct amp_error *err)
 {
     for (;;) {
-        int ready = session_wait(in->fd, -1, false, err);
+        int ready = validation_wait(in->fd, -1, false, err);
         if (ready == 0) {
-            if (session_settle(err) < 0)
+            if (validation_settle(err) < 0)
                 return AMP_READ_FAILED;
-            ready = session_wait(in->fd, -1, true, err);
+            ready = validation_wait(in->fd, -1, true, err);
         }
         enum amp_read got = ready < 0 ? AMP_READ_FAILED : stream_fill(in, err);
         if (got != AMP_READ_WOULD_BLOCK)
@@ -164,21 +165,22 @@ static enum amp_read fill_stream(struct session *s, struct stream *in, struct am
 }
 
 /* An input of lines, in this thread. */
-static enum session_end take_lines(struct session *s, struct stream *in, struct amp_error *err)
+static enum validation_end take_lines(struct validation *s, struct input_stream *in,
+                                      struct amp_error *err)
 {
-    struct result r;
+    struct chunk_result r;
     struct chunk c;
     enum amp_read got = AMP_READ_BYTES;
-    enum session_end end = SESSION_CONTINUES;
+    enum validation_end end = VALIDATION_CONTINUES;
     if (result_init(&r, s->opt, err) < 0)
-        return SESSION_FAILED;
-    while (got == AMP_READ_BYTES && end == SESSION_CONTINUES) {
+        return VALIDATION_FAILED;
+    while (got == AMP_READ_BYTES && end == VALIDATION_CONTINUES) {
         got = fill_stream(s, in, err);
         if (got == AMP_READ_FAILED)
-            end = SESSION_FAILED;
-        while (end == SESSION_CONTINUES && stream_chunk(in, &c)) {
+            end = VALIDATION_FAILED;
+        while (end == VALIDATION_CONTINUES && stream_chunk(in, &c)) {
             end = take_chunk(s, &c, &r, err);
-            if (end != SESSION_FAILED)
+            if (end != VALIDATION_FAILED)
                 stream_take(in, r.used, r.lines);
         }
     }
@@ -187,29 +189,30 @@ static enum session_end take_lines(struct session *s, struct stream *in, struct 
 }
 
 /* --document: an input is one text, which is read completely. */
-static enum session_end take_document(struct session *s, struct stream *in, struct amp_error *err)
+static enum validation_end take_document(struct validation *s, struct input_stream *in,
+                                         struct amp_error *err)
 {
-    struct result r;
+    struct chunk_result r;
     enum amp_read got;
     while ((got = fill_stream(s, in, err)) == AMP_READ_BYTES && in->buf.len <= in->max_line)
         continue;
     if (got == AMP_READ_FAILED)
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     struct chunk c = {.file = in->file,
                       .bytes = in->buf.len ? amp_buf_span(&in->buf) : AMP_SPAN(""),
                       .line = 1,
                       .document = true,
                       .too_long = in->buf.len > in->max_line};
     if (result_init(&r, s->opt, err) < 0)
-        return SESSION_FAILED;
-    enum session_end end = take_chunk(s, &c, &r, err);
+        return VALIDATION_FAILED;
+    enum validation_end end = take_chunk(s, &c, &r, err);
     result_release(&r);
     return end;
 }
 
 struct extraction {
-    struct session *session;
-    struct result result;
+    struct validation *session;
+    struct chunk_result result;
     struct amp_buf line;
     const char *file;
     struct amp_extract *extract;
@@ -245,11 +248,11 @@ static int take_found(void *ctx, struct amp_span text, const struct amp_found *a
     return take_chunk(e->session, &c, &e->result, err);
 }
 
-static enum session_end feed_extract(struct session *s, struct stream *in, struct amp_extract *x,
-                                     struct amp_error *err)
+static enum validation_end feed_extract(struct validation *s, struct input_stream *in,
+                                        struct amp_extract *x, struct amp_error *err)
 {
     enum amp_read got;
-    int stop = SESSION_CONTINUES;
+    int stop = VALIDATION_CONTINUES;
     do {
         got = fill_stream(s, in, err);
         struct amp_span part = {in->buf.data + in->pos, in->buf.len - in->pos};
@@ -257,9 +260,9 @@ static enum session_end feed_extract(struct session *s, struct stream *in, struc
             stop = amp_extract_feed(x, part, err);
             stream_take(in, part.n, 0);
         }
-    } while (got == AMP_READ_BYTES && stop == SESSION_CONTINUES);
+    } while (got == AMP_READ_BYTES && stop == VALIDATION_CONTINUES);
     if (got == AMP_READ_FAILED)
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     return stop ? stop : amp_extract_end(x, err);
 }
 
@@ -277,23 +280,23 @@ static int end_text(void *ctx, struct amp_span text, struct amp_error *err)
 }
 
 /* --from: of an input's lines only the assistant's texts. */
-static enum session_end feed_said(struct extraction *e, const struct amp_json_limits *limits,
-                                  struct stream *in, struct amp_error *err)
+static enum validation_end feed_said(struct extraction *e, const struct amp_json_limits *limits,
+                                     struct input_stream *in, struct amp_error *err)
 {
     struct chunk c, line = {.line = 1};
     struct said said;
     enum amp_read got = AMP_READ_BYTES;
-    int stop = SESSION_CONTINUES;
+    int stop = VALIDATION_CONTINUES;
     said_init(&said, (enum said_agent)e->session->opt->from, limits);
     said.piece = take_piece;
     said.end = end_text;
     said.ctx = e;
     e->event = &line;
-    while (got == AMP_READ_BYTES && stop == SESSION_CONTINUES) {
+    while (got == AMP_READ_BYTES && stop == VALIDATION_CONTINUES) {
         got = fill_stream(e->session, in, err);
         if (got == AMP_READ_FAILED)
-            stop = SESSION_FAILED;
-        while (stop == SESSION_CONTINUES && stream_chunk(in, &c)) {
+            stop = VALIDATION_FAILED;
+        while (stop == VALIDATION_CONTINUES && stream_chunk(in, &c)) {
             line = c;
             const char *lf = memchr(c.bytes.p, '\n', c.bytes.n);
             line.bytes.n = lf ? (size_t)(lf + 1 - c.bytes.p) : c.bytes.n;
@@ -303,14 +306,15 @@ static enum session_end feed_said(struct extraction *e, const struct amp_json_li
             stream_take(in, line.bytes.n, 1);
         }
     }
-    if (stop == SESSION_CONTINUES)
+    if (stop == VALIDATION_CONTINUES)
         stop = said_end(&said, err);
     said_release(&said);
     return stop;
 }
 
 /* --extract: an input is any text. */
-static enum session_end take_text(struct session *s, struct stream *in, struct amp_error *err)
+static enum validation_end take_text(struct validation *s, struct input_stream *in,
+                                     struct amp_error *err)
 {
     struct amp_json_limits limits = amp_json_limits_default;
     struct extraction e = {.session = s, .file = in->file};
@@ -320,48 +324,48 @@ static enum session_end take_text(struct session *s, struct stream *in, struct a
     if (s->opt->protocol)
         only = amp_protocol_find(amp_span_str(s->opt->protocol));
     if (result_init(&e.result, s->opt, err) < 0)
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     amp_buf_init(&e.line, (size_t)s->opt->max_line + 1024);
     e.extract = amp_extract_new(&limits, only, take_found, &e, err);
-    enum session_end end = !e.extract          ? SESSION_FAILED
-                           : s->opt->from >= 0 ? feed_said(&e, &limits, in, err)
-                                               : feed_extract(s, in, e.extract, err);
+    enum validation_end end = !e.extract          ? VALIDATION_FAILED
+                              : s->opt->from >= 0 ? feed_said(&e, &limits, in, err)
+                                                  : feed_extract(s, in, e.extract, err);
     amp_extract_free(e.extract);
     amp_buf_release(&e.line);
     result_release(&e.result);
     return end;
 }
 
-static enum session_end take_file(struct session *s, const char *path, struct amp_error *err)
+static enum validation_end take_file(struct validation *s, const char *path, struct amp_error *err)
 {
     struct amp_input in;
-    struct stream stream;
+    struct input_stream stream;
     s->line = s->offset = 0;
     amp_note_terminal(path);
     if (amp_input_open(path, false, &in, err) < 0)
-        return SESSION_FAILED;
+        return VALIDATION_FAILED;
     if (in.fifo)
         amp_pipe_widen(in.fd);
     stream_init(&stream, strcmp(path, "-") == 0 ? "stdin" : path, in.fd, (size_t)s->opt->max_line);
-    enum session_end end = s->opt->extract    ? take_text(s, &stream, err)
-                           : s->opt->document ? take_document(s, &stream, err)
-                           : s->opt->jobs > 1 ? parallel_input(s, &stream, err)
-                                              : take_lines(s, &stream, err);
+    enum validation_end end = s->opt->extract    ? take_text(s, &stream, err)
+                              : s->opt->document ? take_document(s, &stream, err)
+                              : s->opt->jobs > 1 ? parallel_input(s, &stream, err)
+                                                 : take_lines(s, &stream, err);
     stream_release(&stream);
     amp_input_close(&in);
     return end;
 }
 
-static enum session_end take_files(struct session *s, char **files, int n)
+static enum validation_end take_files(struct validation *s, char **files, int n)
 {
     static char standard[] = "-";
     struct amp_error err;
     for (int i = 0; i < (n ? n : 1); i++) {
         const char *path = n ? files[i] : standard;
-        enum session_end end = take_file(s, path, &err);
-        if (end == SESSION_STOPS)
+        enum validation_end end = take_file(s, path, &err);
+        if (end == VALIDATION_STOPS)
             return end;
-        if (end == SESSION_FAILED) {
+        if (end == VALIDATION_FAILED) {
             s->unread = true;
             clear_progress(s);
             amp_status_note(amp_complain(&err));
@@ -369,10 +373,10 @@ static enum session_end take_files(struct session *s, char **files, int n)
                 amp_note("%s: stopped after line %llu, at byte %llu", n ? path : "stdin",
                          (unsigned long long)s->line, (unsigned long long)s->offset);
             if (err.status != AMP_DATAERR && err.sys != EISDIR)
-                return SESSION_FAILED; /* not a fault of this file only */
+                return VALIDATION_FAILED; /* not a fault of this file only */
         }
     }
-    return SESSION_CONTINUES;
+    return VALIDATION_CONTINUES;
 }
 
 /* --extract found nothing, which is a negative result. */
@@ -389,7 +393,7 @@ static void report_nothing_found(char **files, int n)
 
 static uint64_t total_lines, total_refused; /* of the session, for the summary */
 
-int session_summary(struct amp_buf *out, struct amp_error *err)
+int validation_summary(struct amp_buf *out, struct amp_error *err)
 {
     if (total_lines == 0)
         return 0;
@@ -397,18 +401,18 @@ int session_summary(struct amp_buf *out, struct amp_error *err)
                        total_lines == 1 ? "" : "s", (unsigned long long)total_refused);
 }
 
-static void run_session(struct session *s, char **files, int n_files)
+static void run_session(struct validation *s, char **files, int n_files)
 {
     struct amp_error err;
     s->start_ms = amp_mono_ms();
     s->told_ms = -1000; /* the first line is shown at once */
-    enum session_end end = take_files(s, files, n_files);
+    enum validation_end end = take_files(s, files, n_files);
     clear_progress(s);
-    if (end == SESSION_FAILED)
+    if (end == VALIDATION_FAILED)
         report_flush(&err);
-    else if (session_settle(&err) < 0)
+    else if (validation_settle(&err) < 0)
         amp_status_note(amp_complain(&err));
-    if (end != SESSION_FAILED && s->opt->extract && s->found == 0 && !s->unread)
+    if (end != VALIDATION_FAILED && s->opt->extract && s->found == 0 && !s->unread)
         report_nothing_found(files, n_files);
     if (s->opt->fail_fast && s->refused > 0)
         amp_note("stopped at line %llu, byte %llu, the first refused line",
@@ -421,10 +425,10 @@ static void run_session(struct session *s, char **files, int n_files)
     total_refused = s->refused;
 }
 
-int session_run(const struct validate_options *opt, char **files, int n_files,
-                struct amp_error *err)
+int validation_run(const struct validate_options *opt, char **files, int n_files,
+                   struct amp_error *err)
 {
-    struct session s = {.opt = opt, .shared = amp_output_shared(STDOUT_FILENO)};
+    struct validation s = {.opt = opt, .shared = amp_output_shared(STDOUT_FILENO)};
     if (report_open(opt, err) < 0)
         return -1;
     amp_signals_install();
