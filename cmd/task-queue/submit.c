@@ -65,7 +65,7 @@ struct filter {
     bool intake, batch;
     struct reply *reply;
     size_t n, cap;
-    struct amp_tool_person person; /* of --again */
+    const struct amp_tool_person *person; /* of --again */
     struct amp_buf texts, line, mem, members;
     bool told; /* members has those of the first error of this line */
 };
@@ -159,7 +159,7 @@ static int again_submit(struct filter *f, struct amp_view *v, struct amp_submitt
     snprintf(changed, sizeof changed, "the work of job %.32s runs again", said->id);
     const struct amp_tool_override q = {
         .of = AMP_WAIVER_AGAIN, .job = amp_span_str(said->id), .changed = changed};
-    if (amp_tool_override_give(f->desk.store, &f->person, &q, id, err) < 0 ||
+    if (amp_tool_override_give(f->desk.store, f->person, &q, id, err) < 0 ||
         amp_store_begin(f->desk.store, err) < 0)
         return -1;
     f->batch = true;
@@ -370,8 +370,6 @@ static int filter_open(struct filter *f, struct amp_store *s, struct amp_error *
         amp_intake_resume(&f->in, "task-queue.submit", amp_input_is_trusted(NULL), err) < 0)
         return -1;
     f->intake = true;
-    if (again && amp_tool_override_open("run a job again", &f->person, err) < 0)
-        return -1;
     f->in.say = finding_keep;
     f->in.say_ctx = f;
     f->to = (struct amp_submitter){.store = f->desk.store,
@@ -401,7 +399,6 @@ static void follows_read(void)
 
 static int submit_check(struct amp_command *c, struct amp_error *err)
 {
-    (void)c;
     if (priority &&
         amp_num_parse(amp_span_str(priority), AMP_QUEUE_HIGHEST, AMP_QUEUE_LOWEST, &level, err) < 0)
         amp_die_usage("--priority %s: expected %d to %d", priority, AMP_QUEUE_HIGHEST,
@@ -409,7 +406,9 @@ static int submit_check(struct amp_command *c, struct amp_error *err)
     if (on_failed && amp_follow_else(amp_span_str(on_failed)) < 0)
         amp_die_usage("--on-failed %s: expected fail, skip or start", on_failed);
     follows_read();
-    return 0;
+    if (again)
+        c->opens |= AMP_TOOL_OPENS_PERSON;
+    return again ? amp_tool_why_check("run a job again", amp_tool_why, err) : 0;
 }
 
 static int queue_submit(struct amp_command *c, struct amp_error *err)
@@ -417,7 +416,8 @@ static int queue_submit(struct amp_command *c, struct amp_error *err)
     struct filter f = {.texts = {.max = TEXT_MAX},
                        .line = {.max = LINE_MAX_BYTES},
                        .members = {.max = LINE_MAX_BYTES},
-                       .mem = {.max = AMP_REC_MAX}};
+                       .mem = {.max = AMP_REC_MAX},
+                       .person = c->own};
 
     amp_note_terminal(NULL);
     int rc = filter_open(&f, c->store, err);
@@ -426,7 +426,6 @@ static int queue_submit(struct amp_command *c, struct amp_error *err)
     batch_end(&f);
     if (f.intake)
         amp_intake_release(&f.in);
-    amp_tool_person_close(&f.person);
     queue_desk_close(&f.desk);
     free(f.reply);
     amp_buf_release(&f.texts);

@@ -162,12 +162,14 @@
 /* Without a class: each protocol has its own rule for these, or they are in no message. */
 #define AMP_CODES_OTHER(X) \
     X(access_allowed) X(agent_shutdown_timeout) X(change_refused) X(chunk_mismatch) X(closed) \
-    X(control_limit) X(E_PAYLOAD_SIZE_WARNING) X(E_UNKNOWN) X(hello_incomplete) X(human_review) \
-    X(idle_timeout) X(key_revocation) X(key_rotated) X(key_trusted) X(key_untrusted) X(machinery) \
-    X(parent_mismatch) X(pool_failed) X(preempting) X(replaced) X(request_incomplete) X(reset) \
-    X(resource_timeout) X(session_order) X(stopped) X(task_busy) X(task_failed) X(task_moved) \
-    X(task_not_found) X(terminated) X(timed_out) X(unknown_vocabulary) X(worker_ended) \
-    X(workflow_cycle_detected)
+    X(control_limit) X(E_PAYLOAD_SIZE_WARNING) X(E_UNKNOWN) X(guard_differs) X(guard_missing) \
+    X(guard_unknown) X(hello_incomplete) X(hook_missing) X(hook_not_executable) X(hook_replaced) \
+    X(human_review) X(idle_timeout) X(interpreter_missing) X(key_revocation) X(key_rotated) \
+    X(key_trusted) X(key_untrusted) X(machinery) X(override_open) X(parent_mismatch) \
+    X(policy_missing) X(pool_failed) X(preempting) X(push_allowed) X(relative_hooks_path) \
+    X(replaced) X(request_incomplete) X(reset) X(resource_timeout) X(session_order) X(stopped) \
+    X(task_busy) X(task_failed) X(task_moved) X(task_not_found) X(terminated) X(timed_out) \
+    X(unknown_vocabulary) X(worker_ended) X(workflow_cycle_detected)
 
 enum amp_code {
 #define X(name) AMP_E_##name,

@@ -36,12 +36,13 @@ static bool is_restricted(git_repository *repo, const struct amp_rule *rule)
 static int refuse_contents(struct request *r, char *said)
 {
     static const char head[] = GUARD_NAME ": error: ";
-    char code[64] = "guard_failed";
+    char code[64];
     char *line = strstr(said, head);
     if (!line)
-        return amp_fail_text(r->err, AMP_NOPERM, code, GUARD_NAME " refused the commit");
+        return amp_fail(r->err, AMP_NOPERM, guard_failed, GUARD_NAME " refused the commit");
     line += strlen(head);
     line[strcspn(line, "\n")] = '\0';
+    snprintf(code, sizeof code, "%s", AMP_CODE(guard_failed));
     char *open_at = strrchr(line, '['), *end = open_at ? strchr(open_at, ']') : NULL;
     if (end && !end[1]) {
         amp_span_copy((struct amp_span){open_at + 1, (size_t)(end - open_at - 1)}, code,

@@ -44,12 +44,6 @@ int amp_tool_why_check(const char *act, const char *why, struct amp_error *err)
                                   act);
 }
 
-int amp_tool_override_open(const char *act, struct amp_tool_person *p, struct amp_error *err)
-{
-    *p = (struct amp_tool_person){0};
-    return amp_tool_why_check(act, amp_tool_why, err) < 0 ? -1 : amp_tool_person_open(p, err);
-}
-
 int amp_tool_override_give(struct amp_store *s, const struct amp_tool_person *p,
                            const struct amp_tool_override *q, char id[AMP_UUID_MAX],
                            struct amp_error *err)

@@ -21,11 +21,6 @@ extern const char *amp_tool_why, *amp_tool_until;
          "the end of an override: a time, or a duration (default: the end of the jobs)"},          \
         AMP_TOOL_OPT_KEY
 
-/* Finds who overrides a rule; act says what is done ("run a job again"). USAGE why_required: there
- * is no --why; NOPERM permission_denied (an agent), not_operator. Close p (amp_tool_person_close)
- * also after a failure. */
-int amp_tool_override_open(const char *act, struct amp_tool_person *p, struct amp_error *err);
-
 /* USAGE why_required: there is no reason. */
 int amp_tool_why_check(const char *act, const char *why, struct amp_error *err);
 

@@ -46,7 +46,7 @@ static int operators_check(const struct amp_tool_person *p, const char *login,
     return rc;
 }
 
-int amp_tool_person_open(struct amp_tool_person *p, struct amp_error *err)
+static int person_open(struct amp_tool_person *p, struct amp_error *err)
 {
     struct amp_error why;
 
@@ -77,7 +77,7 @@ int amp_tool_verb_open(struct amp_command *c, struct amp_error *err)
 
     if (c->opens & AMP_TOOL_OPENS_PERSON) {
         c->own = &person;
-        if (amp_tool_person_open(&person, err) < 0 &&
+        if (person_open(&person, err) < 0 &&
             !(c->opens & AMP_TOOL_OPENS_ANYONE && amp_code_is(err->code, not_operator)))
             return -1;
     }
@@ -86,15 +86,13 @@ int amp_tool_verb_open(struct amp_command *c, struct amp_error *err)
 
 void amp_tool_verb_close(struct amp_command *c)
 {
-    if (c->own)
-        amp_tool_person_close(c->own);
-    amp_state_close(c);
-}
+    struct amp_tool_person *p = c->own;
 
-void amp_tool_person_close(struct amp_tool_person *p)
-{
-    amp_identities_close(p->ids);
-    p->ids = NULL;
+    if (p) {
+        amp_identities_close(p->ids);
+        p->ids = NULL;
+    }
+    amp_state_close(c);
 }
 
 int amp_tool_sign(const struct amp_tool_person *p, const char *namespace_, struct amp_span text,

@@ -18,12 +18,8 @@ struct amp_tool_person {
     char principal[AMP_PRINCIPAL_MAX], key[AMP_FINGERPRINT_MAX]; /* key: "" without --key */
     struct amp_identities *ids; /* NULL: identities are off, or the key is not available */
 };
-/* Finds who runs the verb. NOPERM not_operator. Close p also after a failure. */
-int amp_tool_person_open(struct amp_tool_person *p, struct amp_error *err);
-void amp_tool_person_close(struct amp_tool_person *p);
-
-/* Verbs need the state directory, and the person who runs them, to which c->own points.
- */
+/* Verbs need the state directory, and the person who runs them, to which c->own points: NOPERM
+ * not_operator. */
 enum {
     AMP_TOOL_OPENS_PERSON = AMP_OPENS_OWN,
     AMP_TOOL_OPENS_ANYONE = AMP_OPENS_OWN << 1 /* also a person who is no operator */

@@ -376,11 +376,11 @@ static int plan_file(const struct amp_confine *c, const struct amp_child_spec *s
 /* The helper's report "STATUS CODE TEXT" as an error of the start. */
 static int report_explain(const char *text, struct amp_error *err)
 {
-    char code[48] = "confinement_unavailable";
+    char code[48];
     const char *word = strchr(text, ' ');
     const char *rest = word ? strchr(word + 1, ' ') : NULL;
     if (!rest)
-        return amp_fail_text(err, AMP_NOPERM, code, "the sandbox cannot be set up");
+        return amp_fail(err, AMP_NOPERM, confinement_unavailable, "the sandbox cannot be set up");
     amp_span_copy((struct amp_span){word + 1, (size_t)(rest - word - 1)}, code, sizeof code);
     enum amp_status status = strncmp(text, "77 ", 3) == 0   ? AMP_NOPERM
                              : strncmp(text, "78 ", 3) == 0 ? AMP_CONFIG

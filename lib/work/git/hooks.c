@@ -182,10 +182,10 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
     if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) < 0 ||
         write_policy(&s, rule, err) < 0 || amp_mkdirs(h->dir, 0755, err) < 0)
         return -1;
-    int included = h->server ? 1 : amp_push_install(h->common, err);
-    if (included < 0)
+    enum amp_push_change done = h->server ? AMP_PUSH_UNCHANGED : amp_push_install(h->common, err);
+    if (done == AMP_PUSH_FAILED)
         return -1;
-    if (included == 0)
+    if (done == AMP_PUSH_CHANGED)
         step_report(&s, "configured", h->common, "config",
                     "agents' worktrees: git refuses to push from them");
     AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -230,10 +230,10 @@ int amp_hooks_uninstall(const struct amp_hooks *h, amp_hook_did_fn did, void *ct
     if (uninstall_from(&s, h->dir, err) < 0 ||
         (h->foreign[0] && uninstall_from(&s, h->foreign, err) < 0))
         return -1;
-    int included = amp_push_uninstall(h->common, err);
-    if (included < 0)
+    enum amp_push_change done = amp_push_uninstall(h->common, err);
+    if (done == AMP_PUSH_FAILED)
         return -1;
-    if (included == 0)
+    if (done == AMP_PUSH_CHANGED)
         step_report(&s, "restored", h->common, "config", "");
     AMP_CLOSE int common = open(h->common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (common >= 0 && unlinkat(common, "amp/" AMP_RULE_FILE, 0) == 0)
@@ -327,12 +327,12 @@ static void check_foreign(struct check *c, const char *name)
 {
     char which[128], what[256];
     if (faccessat(c->dirfd, name, X_OK, 0) != 0) {
-        finding_report(c, AMP_HOOK_WARNING, "hook_not_executable", c->dir, name,
+        finding_report(c, AMP_HOOK_WARNING, AMP_CODE(hook_not_executable), c->dir, name,
                        "not executable: git silently ignores it");
     } else if (interpreter_missing(c, name, which, sizeof which)) {
         snprintf(what, sizeof what, "its interpreter %s is missing: git commands that run it fail",
                  which);
-        finding_report(c, AMP_HOOK_ERROR, "interpreter_missing", c->dir, name, what);
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(interpreter_missing), c->dir, name, what);
     }
 }
 
@@ -340,12 +340,12 @@ static void check_ours(struct check *c, const char *name)
 {
     struct stat st;
     if (fstatat(c->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        finding_report(c, AMP_HOOK_ERROR, "hook_missing", c->dir, name, "not installed");
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(hook_missing), c->dir, name, "not installed");
     else if (!is_ours(c->dirfd, name))
-        finding_report(c, AMP_HOOK_ERROR, "hook_replaced", c->dir, name,
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(hook_replaced), c->dir, name,
                        "another hook is installed: the guard does not run");
     else if (faccessat(c->dirfd, name, X_OK, 0) != 0)
-        finding_report(c, AMP_HOOK_ERROR, "hook_not_executable", c->dir, name,
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(hook_not_executable), c->dir, name,
                        errno == ENOENT ? "a dangling link: git silently ignores it"
                                        : "not executable: git silently ignores it");
 }
@@ -378,18 +378,18 @@ static void check_program(struct check *c, const char *program)
     amp_buf_init(&ours, PROGRAM_MAX + 1);
     amp_buf_init(&theirs, PROGRAM_MAX + 1);
     if (amp_file_read(AT_FDCWD, path, PROGRAM_MAX, &ours, NULL) < 0)
-        finding_report(c, AMP_HOOK_ERROR, "guard_missing", path, "",
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(guard_missing), path, "",
                        "the guard's program cannot be read");
     else if (!program || amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, NULL) < 0)
-        finding_report(c, AMP_HOOK_ERROR, "guard_unknown", path, "",
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(guard_unknown), path, "",
                        "cannot be compared: the installed " AMP_HOOK_PROGRAM " cannot be read");
     else if (!amp_span_eq(amp_buf_span(&ours), amp_buf_span(&theirs)))
         finding_report(
-            c, AMP_HOOK_ERROR, "guard_differs", path, "",
+            c, AMP_HOOK_ERROR, AMP_CODE(guard_differs), path, "",
             "not the installed guard, but another version or another program: run hooks install "
             "again");
     else if (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
-        finding_report(c, AMP_HOOK_ERROR, "hook_not_executable", path, "",
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(hook_not_executable), path, "",
                        "on a file system without exec: git silently ignores the hooks");
 }
 
@@ -400,9 +400,9 @@ static void check_pushes(struct check *c)
     struct amp_error err;
     int refuses = amp_push_check(c->h->common, where, &err);
     if (refuses <= 0)
-        finding_report(c, AMP_HOOK_ERROR, "push_allowed", refuses < 0 ? c->h->common : where, "",
-                       refuses < 0 ? err.what
-                                   : "git does not refuse the pushes of agents: install again");
+        finding_report(
+            c, AMP_HOOK_ERROR, AMP_CODE(push_allowed), refuses < 0 ? c->h->common : where, "",
+            refuses < 0 ? err.what : "git does not refuse the pushes of agents: install again");
 }
 
 static void check_policy(struct check *c)
@@ -411,16 +411,16 @@ static void check_policy(struct check *c)
     struct amp_error err;
     AMP_CLOSE int fd = open(c->h->common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || faccessat(fd, "amp/" AMP_RULE_FILE, F_OK, 0) != 0)
-        finding_report(c, AMP_HOOK_ERROR, "policy_missing", c->h->common, "amp/" AMP_RULE_FILE,
-                       "no policy: only main and master are protected");
+        finding_report(c, AMP_HOOK_ERROR, AMP_CODE(policy_missing), c->h->common,
+                       "amp/" AMP_RULE_FILE, "no policy: only main and master are protected");
     else if (amp_rule_load(&rule, fd, &err))
         finding_report(c, AMP_HOOK_ERROR, AMP_CODE(bad_guard_policy), c->h->common,
                        "amp/" AMP_RULE_FILE, err.what);
     else if (!rule.server_all)
         check_pushes(c);
     if (fd >= 0 && faccessat(fd, "amp/" AMP_OVERRIDE, F_OK, 0) == 0)
-        finding_report(c, AMP_HOOK_WARNING, "override_open", c->h->common, "amp/" AMP_OVERRIDE,
-                       "an unused override exists");
+        finding_report(c, AMP_HOOK_WARNING, AMP_CODE(override_open), c->h->common,
+                       "amp/" AMP_OVERRIDE, "an unused override exists");
 }
 
 int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *env_path,
@@ -436,7 +436,7 @@ int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *
         return amp_fail_errno(err, AMP_IOERR, "%s", c.dir);
     if (h->relative)
         finding_report(
-            &c, AMP_HOOK_ERROR, "relative_hooks_path", c.dir, "",
+            &c, AMP_HOOK_ERROR, AMP_CODE(relative_hooks_path), c.dir, "",
             "core.hooksPath is relative: in each worktree git looks below that worktree, where "
             "its agent can change the hooks; make it an absolute path");
     if (h->foreign[0] && (dirfd < 0 || faccessat(dirfd, AMP_HOOK_PROGRAM, F_OK, 0) != 0)) {
@@ -445,7 +445,7 @@ int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *
         return c.errors;
     }
     if (dirfd < 0) {
-        finding_report(&c, AMP_HOOK_ERROR, "hook_missing", c.dir, "", "no such directory");
+        finding_report(&c, AMP_HOOK_ERROR, AMP_CODE(hook_missing), c.dir, "", "no such directory");
         return c.errors;
     }
     c.dirfd = dirfd;

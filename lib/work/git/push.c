@@ -61,9 +61,9 @@ static int file_replace(int dirfd, const char *name, const char *temporary, stru
     return -1;
 }
 
-/* Adds the text to the file, or removes it. 1: nothing to do. */
-static int text_set(int dirfd, const char *name, const char *temporary, struct amp_span text,
-                    bool present, struct amp_error *err)
+/* Adds the text to the file, or removes it. */
+static enum amp_push_change text_set(int dirfd, const char *name, const char *temporary,
+                                     struct amp_span text, bool present, struct amp_error *err)
 {
     AMP_BUF struct amp_buf old = {0}, all = {0};
     struct stat st = {.st_mode = 0644};
@@ -74,7 +74,7 @@ static int text_set(int dirfd, const char *name, const char *temporary, struct a
         return -1;
     const char *at = old.len ? memmem(old.data, old.len, text.p, text.n) : NULL;
     if (!at == !present)
-        return 1;
+        return AMP_PUSH_UNCHANGED;
     size_t head = at ? (size_t)(at - old.data) : old.len;
     if (amp_buf_add(&all, old.data, head, err) < 0)
         return -1;
@@ -85,7 +85,9 @@ static int text_set(int dirfd, const char *name, const char *temporary, struct a
                amp_buf_add(&all, text.p, text.n, err) < 0) {
         return -1;
     }
-    return file_replace(dirfd, name, temporary, amp_buf_span(&all), st.st_mode, err);
+    return file_replace(dirfd, name, temporary, amp_buf_span(&all), st.st_mode, err) < 0
+               ? AMP_PUSH_FAILED
+               : AMP_PUSH_CHANGED;
 }
 
 static int section_set(const char *gitdir, bool present, struct amp_error *err)
@@ -174,7 +176,7 @@ static int section_add(void *ctx, const char *gitdir, struct amp_error *err)
     return section_set(gitdir, true, err);
 }
 
-int amp_push_install(const char *common, struct amp_error *err)
+enum amp_push_change amp_push_install(const char *common, struct amp_error *err)
 {
     AMP_CLOSE int fd = open(common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -226,15 +228,16 @@ int amp_push_check(const char *common, char out[PATH_MAX], struct amp_error *err
     return allowed < 0 ? -1 : !allowed;
 }
 
-int amp_push_uninstall(const char *common, struct amp_error *err)
+enum amp_push_change amp_push_uninstall(const char *common, struct amp_error *err)
 {
     AMP_CLOSE int fd = open(common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", common);
-    int rc = text_set(fd, "config", "config.lock", AMP_SPAN(INCLUDE), false, err);
-    if (rc >= 0) {
+    enum amp_push_change done =
+        text_set(fd, "config", "config.lock", AMP_SPAN(INCLUDE), false, err);
+    if (done != AMP_PUSH_FAILED) {
         unlinkat(fd, "amp/" AMP_PUSH_SETTINGS, 0);
         unlinkat(fd, "amp/" AMP_PUSH_SECTIONS, 0);
     }
-    return rc;
+    return done;
 }

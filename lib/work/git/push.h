@@ -38,10 +38,11 @@ int amp_push_end(const char *gitdir, struct amp_error *err);
  * not, out is a git directory, or the configuration without the include. */
 int amp_push_check(const char *common, char out[PATH_MAX], struct amp_error *err);
 
+enum amp_push_change { AMP_PUSH_FAILED = -1, AMP_PUSH_CHANGED, AMP_PUSH_UNCHANGED };
 /* Writes no-push.gitconfig, the sections of worktrees that have an agent, and the include in
- * <common>/config. 1: it was there already. CONFIG git_locked: config.lock exists. */
-int amp_push_install(const char *common, struct amp_error *err);
-/* Removes the files and the include. 1: there was none. */
-int amp_push_uninstall(const char *common, struct amp_error *err);
+ * <common>/config. UNCHANGED: it was there already. CONFIG git_locked: config.lock exists. */
+enum amp_push_change amp_push_install(const char *common, struct amp_error *err);
+/* Removes the files and the include. UNCHANGED: there was none. */
+enum amp_push_change amp_push_uninstall(const char *common, struct amp_error *err);
 
 #endif

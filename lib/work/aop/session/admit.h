@@ -83,8 +83,8 @@ int amp_session_guard(const struct amp_session_voice *v, const struct amp_view *
 /* The end of the attempt. response: the RESPONSE without LF, whose state, signal and code are
  * recorded. used: of the last run; NULL: from the RESPONSE's cost_tracking, or as reported before.
  * A failure with on_failure ABORT_SESSION aborts the session. emits may be the RESPONSE itself, if
- * no step of a job emits it. 1: the attempt is not recorded, or has ended before; then nothing was
- * emitted. */
+ * no step of a job emits it. Nothing is emitted if the attempt is not recorded, or has ended
+ * before. */
 int amp_session_ended(const struct amp_session_voice *v, const struct amp_view *task,
                       struct amp_span response, const struct amp_session_usage *used,
                       const struct amp_store_emit *emits, uint32_t n_emits, struct amp_error *err);

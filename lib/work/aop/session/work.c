@@ -431,13 +431,12 @@ int amp_session_ended(const struct amp_session_voice *v, const struct amp_view *
         return -1;
     }
     int rc = attempt_find(v, task, &e.t_mem, &e.t, err);
-    if (rc == 0 || (rc > 0 && amp_session_task_ended(e.t.state)))
-        rc = 1;
-    else if (rc > 0) {
-        rc = end_read(&e, used, err);
-        if (rc == 0)
-            rc = response_note(&e, emits, n_emits, err) < 0 ? -1 : end_make(&e, err);
-    }
+    if (rc > 0 && amp_session_task_ended(e.t.state))
+        rc = 0;
+    else if (rc > 0)
+        rc = end_read(&e, used, err) < 0 || response_note(&e, emits, n_emits, err) < 0
+                 ? -1
+                 : end_make(&e, err);
     batch_end(v, own);
     end_release(&e);
     return rc;
