@@ -52,7 +52,8 @@ enum { AT, KIND, CODE, TOOL, FROM, KEY, PROTOCOL, TYPE, ID, WHAT, MEMBERS };
 struct row {
     struct amp_span of[MEMBERS];
 };
-#define MEMBER(key, head, member) AMP_COLUMN(TEXT, struct row, key, head, of[member])
+#define MEMBER(key, head, member)                                                                  \
+    AMP_COLUMN(TEXT, struct row, key, head, of[member], .ever = member <= KIND)
 static const struct amp_column columns[] = {
     MEMBER("at", "TIME", AT),
     MEMBER("kind", "KIND", KIND),

@@ -31,7 +31,7 @@ static const struct amp_opt status_opts[] = {
 };
 
 struct listing {
-    struct amp_listing list;
+    struct amp_listing *list;
     struct amp_buf mem;
     unsigned long count[AMP_DELIVERY_STATE_COUNT];
     int64_t now_ms;
@@ -112,7 +112,7 @@ static const struct amp_column columns[] = {
     AMP_COLUMN_MADE(NULL, "overdue", overdue_text),
     SOME(TIME, "timed_out", NULL, r.timed_out_ms),
     SOME(INT, "attempt", NULL, r.attempt),
-    AMP_COLUMN_PUT("acks", acks_put),
+    AMP_COLUMN_PUT("acks", acks_put, .ever = true),
     {0},
 };
 
@@ -129,7 +129,7 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec
     if (!all && !is_open(&r))
         return 0;
     const struct row row = {id, r, amp_record_due(&r, AMP_SILENCE_MS), l->now_ms};
-    return amp_listing_row(&l->list, &row, err);
+    return amp_listing_row(l->list, &row, err);
 }
 
 static int totals_print(struct listing *l, struct amp_error *err)
@@ -330,19 +330,17 @@ static int summary_json(const struct summary *sum, struct amp_error *err)
 
 static int list_print(struct amp_store *s, struct listing *l, struct amp_error *err)
 {
-    amp_listing_init(&l->list, columns);
     amp_buf_init(&l->mem, (size_t)256 << 20);
-    int rc =
-        amp_listing_end(&l->list, amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, l, err), err);
+    int rc = amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, l, err);
     if (rc == 0 && !amp_listing_json)
-        rc = totals_print(l, err);
+        rc = amp_listing_flush(l->list, err) < 0 ? -1 : totals_print(l, err);
     amp_buf_release(&l->mem);
     return rc;
 }
 
 static int ack_status(struct amp_command *c, struct amp_error *err)
 {
-    struct listing l = {.now_ms = amp_now_ms()};
+    struct listing l = {.list = c->list, .now_ms = amp_now_ms()};
     struct summary sum = {0};
     if (all || only_open || task)
         return list_print(c->store, &l, err);
@@ -353,7 +351,7 @@ static int ack_status(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb status_verbs[] = {
     {"status", "", "show how far messages are delivered", status_opts, ack_status,
-     .opens = AMP_OPENS_LOOK, .finds_state = true, .group = "Looking",
+     .opens = AMP_OPENS_LOOK, .lists = columns, .finds_state = true, .group = "Looking",
      .operand_hint = "--task TASK selects"},
     {0},
 };

@@ -74,8 +74,8 @@ const struct amp_column question_columns[] = {
     SOME(INT, "extensions", NULL, q.extensions),
     SOME(TIME, "until", NULL, q.until_ms),
     SOME(CHARS, "refused", NULL, q.refused),
-    AMP_COLUMN_PUT("actions", actions_put),
-    AMP_COLUMN_PUT("proposed", proposed_put),
+    AMP_COLUMN_PUT("actions", actions_put, .ever = true),
+    AMP_COLUMN_PUT("proposed", proposed_put, .ever = true),
     {0},
 };
 

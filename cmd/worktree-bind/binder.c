@@ -183,7 +183,7 @@ static void dirty_put(const void *row, const char *key, struct amp_jw *w)
 #define SOME(form, key, head, member) AMP_COLUMN(form, struct binding_row, key, head, member)
 #define STATE                         AMP_COLUMN_STATE(struct binding_row, "state", "state", b.state, &amp_binding_fsm)
 const struct amp_column binding_columns[] = {
-    SOME(CHARS, "agent_id", "agent", b.agent),
+    AMP_COLUMN_EVER(CHARS, struct binding_row, "agent_id", "agent", b.agent),
     STATE,
     SOME(CHARS, "repo_id", NULL, b.repo),
     SOME(CSTR, "worktree_id", NULL, worktree),

@@ -74,9 +74,10 @@ struct amp_column {
         .size = sizeof(*((type *)0)->member), .n_at = offsetof(type, n_member),                    \
         .n_size = sizeof(((type *)0)->n_member), .of = of_, __VA_ARGS__                            \
     }
-#define AMP_COLUMN_PUT(key_, put_)                                                                 \
+/* ever: `put` always writes it. */
+#define AMP_COLUMN_PUT(key_, put_, ...)                                                            \
     {                                                                                              \
-        .key = key_, .form = AMP_FORM_PUT, .put = put_                                             \
+        .key = key_, .form = AMP_FORM_PUT, .put = put_, __VA_ARGS__                                \
     }
 
 /* The members of a row, into an open object. */

@@ -18,6 +18,7 @@
     X(TASK, "task", "TASK")                                                                        \
     X(DECISION, "decision", "DECISION")                                                            \
     X(WHY, "why", "WHY")                                                                           \
+    X(CHANGED, "changed", NULL)                                                                    \
     X(QUESTION, "question", NULL)                                                                  \
     X(PROTOCOL, "protocol", NULL)                                                                  \
     X(TYPE, "type", NULL)                                                                          \
@@ -25,7 +26,6 @@
     X(RISK, "risk", NULL)                                                                          \
     X(KEY, "key", NULL)                                                                            \
     X(SHOWN, "shown", NULL)                                                                        \
-    X(CHANGED, "changed", NULL)                                                                    \
     X(CODE, "code", NULL)                                                                          \
     X(SIGNATURE, "signature", NULL)
 enum {

@@ -54,7 +54,9 @@ struct row {
     int64_t frame;
 };
 static const struct amp_column columns[] = {
-#define X(name, member, head) AMP_COLUMN(TEXT, struct row, member, head, of[AUDIT_##name]),
+#define X(name, member, head)                                                                      \
+    AMP_COLUMN(TEXT, struct row, member, head, of[AUDIT_##name],                                   \
+               .ever = AUDIT_##name <= AUDIT_WHAT),
     AUDIT_MEMBERS(X)
 #undef X
         AMP_COLUMN(INT, struct row, "frame", NULL, frame),

@@ -523,7 +523,7 @@ static const struct amp_column columns[] = {
     AMP_COLUMN_ROWS(struct showing, "events", st.events, st.n_events, event_columns, .ever = true),
     AMP_COLUMN_ROWS(struct showing, "attempts", st.attempts, st.n_attempts, attempt_columns,
                     .ever = true),
-    AMP_COLUMN_PUT("next", next_put),
+    AMP_COLUMN_PUT("next", next_put, .ever = true),
     {0},
 };
 

@@ -280,7 +280,7 @@ const struct amp_column amp_handoff_columns[] = {
     IT(INT, "depth", NULL, depth),
     HAS(TIME, "accepted", NULL, accepted_ms),
     HAS(TIME, "ended", NULL, ended_ms),
-    AMP_COLUMN_PUT("capabilities_required", wanted_put),
+    AMP_COLUMN_PUT("capabilities_required", wanted_put, .ever = true),
     AMP_COLUMN_PUT("context", context_put),
     AMP_COLUMN_ROWS(struct amp_handoff, "tried", tries, n_tries, try_columns, .ever = true),
     {0},

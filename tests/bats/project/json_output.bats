@@ -129,3 +129,22 @@ submit_again() { task-queue submit --type builder <../again; }
     run -1 amp-validate -S "$AMP_TOP/schemas/records/$schema.json" line
   done < <(sort -u -k 1,1 <<<"$table")
 }
+
+@test "the schemas of records have the members of the views, and no other" {
+  cd "$AMP_TOP"
+  sh scripts/schemas.sh --check "$AMP_BUILD/bin"
+  mkdir -p "$BATS_TEST_TMPDIR/schemas"
+  cp -r schemas/records "$BATS_TEST_TMPDIR/schemas/"
+  cd "$BATS_TEST_TMPDIR"
+  local way
+  for way in 'del(.properties.agent)' '.properties.old = {type: "string"}' '.required -= ["state"]' \
+    '.properties.created = {type: "string"}' '.properties.attempts = {type: "string"}'; do
+    jq "$way" "$AMP_TOP/schemas/records/task.json" >schemas/records/task.json
+    run -1 sh "$AMP_TOP/scripts/schemas.sh" --check "$AMP_BUILD/bin" task
+    [ "$output" = "schemas/records/task.json is not what 'task-dispatch list' prints" ]
+  done
+  # Written again, it is as it was, but for what only its author knew.
+  sh "$AMP_TOP/scripts/schemas.sh" "$AMP_BUILD/bin" task
+  [ "$(jq -c '[.required, (.properties | keys), .properties.created.format, .properties.attempts.type]' schemas/records/task.json)" = \
+    "$(jq -c '[.required, (.properties | keys), .properties.created.format, .properties.attempts.type]' "$AMP_TOP/schemas/records/task.json")" ]
+}
