@@ -17,12 +17,12 @@ differ=0
 cat >"$work/make.jq" <<'JQ'
 def plain($form): {text: {type: "string", minLength: 1}, word: {type: "string", minLength: 1},
   time: {type: "string", format: "date-time"}, integer: {type: "integer"}, boolean: {type: "boolean"}}[$form];
-def fits($form; $defs): . as $old |
+def fits($form; $defs):
   (if has("$ref") then $defs[.["$ref"] | ltrimstr("#/$defs/")] else . end) as $p |
-  $form == "other" or
+  $p == null or $form == "other" or # null: of another file
   (($form == "text" or $form == "word") and ($p.type == "string" or ($p.enum // [null] | all(type == "string")))) or
   ($form == "time" and $p.format == "date-time") or
-  ($p.type == $form);
+  ($p.type // ($p.const | type)) == $form;
 def object($members; $defs; $more): (.properties // {}) as $old |
   .required = [$members[] | select(.path | length == 1) | select(.ever) | .path[0]] |
   .properties = (reduce ($members[] | select(.path | length == 1)) as $m ({};
@@ -68,6 +68,7 @@ story:task-dispatch show
 suspension:hitl-prompt suspend
 task:task-dispatch list
 trusted_key:amp-sign trust list
+work_status:task-queue status
 worktree_report:worktree-bind gc
 LIST
 exit $differ

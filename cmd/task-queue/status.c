@@ -51,19 +51,20 @@ struct status {
 
 /* ---- sections ---- */
 
-struct section {
-    const char *name;
-    const struct amp_column *columns;
-    int (*print)(struct status *t); /* the rows */
-};
+/* The document for programs: its rows are printed by `print`, in the same order. */
+#define SECTION(name)                                                                              \
+    {                                                                                              \
+        .key = #name, .form = AMP_FORM_ROWS, .ever = true, .of = name##_columns                    \
+    }
 
 /* Empty sections are not printed; an empty line is between two. */
-static int section_print(struct status *t, const struct section *s)
+static int section_print(struct status *t, const struct amp_column *section,
+                         int (*print)(struct status *t))
 {
-    amp_listing_init(&t->list, s->columns);
+    amp_listing_init(&t->list, section->of);
     if (amp_listing_json)
-        amp_listing_open(&t->list, &t->w, s->name);
-    int rc = s->print(t);
+        amp_listing_open(&t->list, &t->w, section->key);
+    int rc = print(t);
     if (rc == 0 && !amp_listing_json && t->list.rows && t->any)
         rc = amp_out(AMP_SPAN("\n"), t->err);
     t->any |= t->list.rows > 0;
@@ -223,7 +224,7 @@ static const struct amp_column workers_columns[] = {
     AMP_COLUMN_EVER(INT, struct worker_row, "jobs", "JOBS", jobs),
     AMP_COLUMN(AGE, struct worker_row, "heartbeat", "HEARTBEAT", beat_ms),
     AMP_COLUMN(INT, struct worker_row, "lost_in_ms", NULL, left_ms),
-    AMP_COLUMN(AGE, struct worker_row, "since", "FOR", since_ms),
+    AMP_COLUMN_EVER(AGE, struct worker_row, "since", "FOR", since_ms),
     {0},
 };
 
@@ -418,7 +419,7 @@ static const struct amp_column limits_columns[] = {
     AMP_COLUMN_EVER(CSTR, struct amp_account, "account", "USAGE LIMIT", name),
     AMP_COLUMN(CSTR, struct amp_account, "agent", "REPORTED BY", agent),
     AMP_COLUMN(AGE, struct amp_account, "since", "FOR", since_ms),
-    AMP_COLUMN(LEFT, struct amp_account, "until", "LEFT", until_ms),
+    AMP_COLUMN_EVER(LEFT, struct amp_account, "until", "LEFT", until_ms),
     {0},
 };
 
@@ -442,7 +443,7 @@ static const struct amp_column questions_columns[] = {
     AMP_COLUMN_EVER(CHARS, struct amp_question, "reason", "REASON", reason),
     AMP_COLUMN(CHARS, struct amp_question, "severity", "SEVERITY", severity),
     AMP_COLUMN(CHARS, struct amp_question, "task", NULL, about.task),
-    AMP_COLUMN(AGE, struct amp_question, "since", "FOR", arrived_ms),
+    AMP_COLUMN_EVER(AGE, struct amp_question, "since", "FOR", arrived_ms),
     AMP_COLUMN(LEFT, struct amp_question, "deadline", "LEFT", deadline_ms),
     {0},
 };
@@ -458,20 +459,27 @@ static int questions_print(struct status *t)
 
 /* ---- the verb ---- */
 
+static const struct amp_column document[] = {
+    SECTION(types),
+    SECTION(workers),
+    SECTION(agents),
+    SECTION(parked),
+    SECTION(limits),
+    SECTION(budgets),
+    SECTION(questions),
+    {.key = "time", .form = AMP_FORM_TIME, .ever = true},
+    {0},
+};
+
 static int sections_print(struct status *t)
 {
-    static const struct section sections[] = {
-        {"types", types_columns, types_print},
-        {"workers", workers_columns, workers_print},
-        {"agents", agents_columns, agents_print},
-        {"parked", parked_columns, parked_print},
-        {"limits", limits_columns, limits_print},
-        {"budgets", budgets_columns, budgets_print},
-        {"questions", questions_columns, questions_print},
+    static int (*const print[])(struct status *) = {
+        types_print,  workers_print, agents_print,    parked_print,
+        limits_print, budgets_print, questions_print,
     };
 
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        if (section_print(t, &sections[i]) < 0)
+    for (size_t i = 0; i < sizeof print / sizeof *print; i++)
+        if (section_print(t, &document[i], print[i]) < 0)
             return -1;
     return 0;
 }
@@ -511,6 +519,7 @@ static int queue_status(struct amp_command *c, struct amp_error *err)
 
 const struct amp_verb queue_status_verbs[] = {
     {"status", "", "print who does what now: types, workers, agents, budgets, questions",
-     queue_status_opts, queue_status, .opens = AMP_OPENS_READ, .finds_state = true},
+     queue_status_opts, queue_status, .opens = AMP_OPENS_READ, .lists = document,
+     .finds_state = true},
     {0},
 };
