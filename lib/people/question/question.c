@@ -374,24 +374,22 @@ static json_t *message_gone(const struct amp_question *q, const struct amp_quest
                      "The message is no longer in the state directory.");
 }
 
-int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_question *q,
-                          struct amp_error *err)
+int amp_question_peek(struct amp_store *s, const char *key, struct amp_buf *rec_mem,
+                      struct amp_question_rec *out, struct amp_question *q, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0}, rec_mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = 33u << 20};
     struct amp_store_rec rec;
     struct amp_question_rec r;
     struct amp_message_rec m;
-    bool ended = false;
 
     *q = (struct amp_question){0};
-    amp_buf_init(&mem, 33u << 20);
-    amp_buf_init(&rec_mem, AMP_REC_MAX);
-    if (amp_store_get(h->store, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(key)), &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(key)), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0;
-    if (amp_question_rec_read(rec.json, &rec_mem, &r, err) < 0)
+    if (amp_question_rec_read(rec.json, rec_mem, &r, err) < 0)
         return -1;
+    *out = r;
     q->protocol = amp_question_protocol(&r);
     q->arrived_ms = r.arrived_ms;
     q->deadline_ms = r.deadline_ms;
@@ -416,9 +414,22 @@ int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_questi
         amp_span_copy(r.task, q->about.task, sizeof q->about.task);
     }
     question_name(q);
-    if (amp_message_find(h->store, amp_span_str(q->id), &mem, &m, err) < 0 ||
+    if (amp_message_find(s, amp_span_str(q->id), &mem, &m, err) < 0 ||
         !(q->message = m.found ? amp_question_load(m.line, err) : message_gone(q, &r)))
         return -1;
+    return 1;
+}
+
+int amp_question_load_key(struct amp_hitl *h, const char *key, struct amp_question *q,
+                          struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_question_rec rec;
+    bool ended = false;
+
+    int found = amp_question_peek(h->store, key, &mem, &rec, q, err);
+    if (found <= 0)
+        return found;
     int rc = subject_ended(h, &q->about, &ended, err);
     if (rc == 0 && ended)
         rc = question_end(h, q, err);

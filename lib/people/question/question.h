@@ -101,6 +101,10 @@ const char *amp_question_answerer(const struct amp_hitl *h, enum amp_protocol p)
 const char *amp_question_decider(const struct amp_hitl *h, enum amp_protocol p, const char *op,
                                  char out[AMP_PRINCIPAL_MAX]);
 
+/* Reads the question with this key without ending it, in any state; rec's texts are in mem. 1: q is
+ * filled, and the caller releases it; 0: there is none; -1: failure. */
+int amp_question_peek(struct amp_store *s, const char *key, struct amp_buf *mem,
+                      struct amp_question_rec *rec, struct amp_question *q, struct amp_error *err);
 /* The first open question that was not left undecided in this run. 1: q is filled, and the
  * caller releases it; 0: there is none; -1: failure. */
 int amp_question_next(struct amp_hitl *h, struct amp_question *q, struct amp_error *err);
