@@ -1,4 +1,5 @@
 /* task-dispatch loop: options, the new tasks, and the result. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,22 +53,91 @@ static int kept_name(const char *path, char out[AMP_SHA256_MAX], struct amp_erro
     return 0;
 }
 
-/* Looks whether the task of this file, whose id was kept, is open. */
-static int kept_judge(struct amp_store *store, const char *kept, char id[AMP_TASK_ID_MAX],
-                      bool *open, struct amp_error *err)
+struct search {
+    struct amp_store *store;
+    struct amp_span text;
+    int64_t since_ms;
+    char *id;
+};
+
+static int task_compare(void *ctx, const struct amp_brief *b, struct amp_error *err)
+{
+    struct search *f = ctx;
+    struct amp_task t;
+    if (b->created_ms < f->since_ms)
+        return 0;
+    if (amp_task_load(f->store, b->id, &t, NULL, err) < 0)
+        return -1;
+    if (amp_span_is(f->text, t.text))
+        amp_span_copy(b->id, f->id, AMP_TASK_ID_MAX);
+    amp_task_release(&t);
+    return *f->id != '\0';
+}
+
+/* The task that a killed loop created from the file after since_ms, before it kept the id. */
+static int task_search(struct amp_store *store, const char *path, int64_t since_ms,
+                       char id[AMP_TASK_ID_MAX], struct amp_error *err)
+{
+    const struct amp_brief_filter all = {.ended = true};
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, FILE_MAX);
+    struct search f = {.store = store, .since_ms = since_ms, .id = id};
+    if (amp_file_read_any(path, FILE_MAX, &text, err) < 0)
+        return -1;
+    f.text = amp_buf_span(&text);
+    return amp_brief_each(store, &all, task_compare, &f, err);
+}
+
+enum kept { KEPT_NONE, KEPT_OPEN, KEPT_ENDED };
+
+/* What became of the task of this file, whose id was kept; id: the task. path NULL: do not search
+ * for a task of which only the creation began. */
+static int kept_judge(struct amp_store *store, const char *kept, const char *path,
+                      char id[AMP_TASK_ID_MAX], enum kept *what, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {.max = AMP_TASK_ID_MAX + 1};
     struct amp_task_status status;
     struct amp_error no;
-    *open = false;
-    if (amp_file_read(AT_FDCWD, kept, AMP_TASK_ID_MAX, &text, &no) < 0 ||
-        !amp_is_task_id(amp_buf_span(&text)) ||
-        !amp_span_copy(amp_buf_span(&text), id, AMP_TASK_ID_MAX))
+    struct stat st;
+    *what = KEPT_NONE;
+    *id = '\0';
+    if (stat(kept, &st) != 0 || amp_file_read(AT_FDCWD, kept, AMP_TASK_ID_MAX, &text, &no) < 0)
+        return 0;
+    if (text.len == 0 && path) {
+        int64_t since_ms = st.st_mtim.tv_sec * INT64_C(1000) + st.st_mtim.tv_nsec / 1000000;
+        if (task_search(store, path, since_ms, id, err) < 0)
+            return -1;
+    } else if (amp_is_task_id(amp_buf_span(&text))) {
+        amp_span_copy(amp_buf_span(&text), id, AMP_TASK_ID_MAX);
+    }
+    if (!*id)
         return 0;
     if (amp_task_status(store, amp_span_str(id), &status, err) < 0)
         return -1;
-    *open = status.found && !status.terminal;
+    if (status.found)
+        *what = status.terminal ? KEPT_ENDED : KEPT_OPEN;
     return 0;
+}
+
+/* After a loop that ended: the next one with the same files creates new tasks. */
+static int kept_clear(struct amp_command *c, struct amp_error *err)
+{
+    char dir[PATH_MAX + 32], path[PATH_MAX + 320], id[AMP_TASK_ID_MAX];
+    const struct dirent *e;
+    enum kept what;
+    int rc = amp_state_open(c, err);
+    snprintf(dir, sizeof dir, "%s/" KEPT, amp_tool_state);
+    DIR *d = rc == 0 ? opendir(dir) : NULL;
+    while (d && rc == 0 && (e = readdir(d))) {
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        rc = kept_judge(c->store, path, NULL, id, &what, err);
+        if (rc == 0 && what != KEPT_OPEN && *e->d_name != '.')
+            unlink(path);
+    }
+    if (d)
+        closedir(d);
+    amp_state_close(c);
+    return rc;
 }
 
 /* Runs task-dispatch new on the file. *status: its status; id: the created task, or "". */
@@ -104,39 +174,50 @@ static int new_run(const char *path, int *status, char id[AMP_TASK_ID_MAX], stru
 struct made {
     char (*id)[AMP_TASK_ID_MAX];
     size_t n, cap;
+    bool again; /* a file whose task has ended becomes a new task */
 };
+
+static int kept_write(const char *dir, const char *kept, const char *id, struct amp_error *err)
+{
+    return amp_mkdirs(dir, 0700, err) < 0
+               ? -1
+               : amp_file_write_atomic(AT_FDCWD, kept, 0600, amp_span_str(id), err);
+}
 
 static int task_make(struct amp_store *store, const char *path, struct made *made, int *status,
                      struct amp_error *err)
 {
     char name[AMP_SHA256_MAX], dir[PATH_MAX + 32], kept[PATH_MAX + 128], id[AMP_TASK_ID_MAX] = "";
-    bool open = false;
+    enum kept what = KEPT_NONE;
     if (kept_name(path, name, err) < 0)
         return -1;
     snprintf(dir, sizeof dir, "%s/" KEPT, amp_store_dir(store));
     snprintf(kept, sizeof kept, "%s/%s", dir, name);
-    if (*name && kept_judge(store, kept, id, &open, err) < 0)
+    if (*name && kept_judge(store, kept, path, id, &what, err) < 0)
         return -1;
-    if (open) {
-        amp_note("%s: this is %s, which is open: it continues", path, id);
+    if (what == KEPT_OPEN || (what == KEPT_ENDED && !made->again)) {
+        amp_note("%s: this is %s, which %s", path, id,
+                 what == KEPT_OPEN ? "is open: it continues"
+                                   : "has ended in the loop that did not end: it is not repeated");
+        return *name ? kept_write(dir, kept, id, err) : 0;
+    }
+    if ((*name && kept_write(dir, kept, "", err) < 0) || new_run(path, status, id, err) < 0)
+        return -1;
+    if (!*id) {
+        if (*name && *status != AMP_INTERRUPTED)
+            unlink(kept);
         return 0;
     }
-    if (new_run(path, status, id, err) < 0)
-        return -1;
-    if (!*id)
-        return 0;
     if (amp_grow(&made->id, &made->cap, made->n, sizeof *made->id, err) < 0)
         return -1;
     memcpy(made->id[made->n++], id, sizeof id);
-    return !*name ? 0
-           : amp_mkdirs(dir, 0700, err) < 0
-               ? -1
-               : amp_file_write_atomic(AT_FDCWD, kept, 0600, amp_span_str(id), err);
+    return *name ? kept_write(dir, kept, id, err) : 0;
 }
 
 /* Creates a task from each file; *status: that of task-dispatch new. The id is kept in
  * STATE/run/loop.tasks under the digest of the file, so that a loop that was killed and starts
- * again with the same file continues its task while it is open. */
+ * again with the same files continues their tasks, and does not repeat those that have ended. While
+ * a task is created, the file that keeps the id is empty. */
 static int tasks_make(struct amp_store *store, int argc, char **argv, struct made *made,
                       int *status, struct amp_error *err)
 {
@@ -273,7 +354,7 @@ static int run_supervised(struct loop_run *r, int *status, struct amp_error *err
 }
 
 /* Lands what is approved and has not landed, after the coordinator's end. Work that is sent back is
- * found by loop_again. */
+ * TEMPFAIL, and found by loop_again. */
 static int rest_land(int *status, struct amp_error *err)
 {
     AMP_CLEANUP(loop_plan_free) struct loop_plan plan = {0};
@@ -302,8 +383,7 @@ static int rest_land(int *status, struct amp_error *err)
         amp_child_wait(&child, -1, 15000, &amp_stop, &end, err) < 0)
         return -1;
     int landed = amp_stop ? AMP_INTERRUPTED : end.exited ? end.exit_code : AMP_INTERNAL;
-    if (landed != AMP_TEMPFAIL)
-        *status = (int)amp_status_worse((enum amp_status) * status, (enum amp_status)landed);
+    *status = (int)amp_status_worse((enum amp_status) * status, (enum amp_status)landed);
     return 0;
 }
 
@@ -315,17 +395,21 @@ static int open_found(void *ctx, const struct amp_brief *b, struct amp_error *er
     return 1;
 }
 
-/* Without new tasks there must be an open one. NO no_task. */
-static int open_check(struct amp_store *store, struct amp_error *err)
+/* Looks for an open task. Without one, files whose tasks have ended, or tasks that are to land, are
+ * work, too. NO no_task. */
+static int open_check(struct amp_store *store, bool has_files, bool *open, struct amp_error *err)
 {
-    const struct amp_brief_filter filter = {.ended = false};
+    struct amp_brief_filter filter = {.ended = false};
     bool found = false;
-    if (amp_brief_each(store, &filter, open_found, &found, err) < 0)
+    if (amp_brief_each(store, &filter, open_found, open, err) < 0)
         return -1;
-    return found ? 0
-                 : amp_fail(err, AMP_NO, no_task,
-                            "no task is open: give a file with one, TASK.md "
-                            "(task-dispatch-new(1))");
+    filter.unlanded = settings.land;
+    if (!*open && filter.unlanded && amp_brief_each(store, &filter, open_found, &found, err) < 0)
+        return -1;
+    return *open || found || has_files ? 0
+                                       : amp_fail(err, AMP_NO, no_task,
+                                                  "no task is open: give a file with one, TASK.md "
+                                                  "(task-dispatch-new(1))");
 }
 
 /* ---- beside another loop ---- */
@@ -367,7 +451,7 @@ static int loop_again(struct amp_command *c, int *lock, struct amp_error *err)
  * ended by then, *lock is its lock, and the caller leads the tasks. Returns the status. */
 static int loop_join(struct amp_command *c, int *lock, struct amp_error *err)
 {
-    struct made made = {0};
+    struct made made = {.again = true};
     int status = AMP_OK;
     if (c->argc == 0)
         return amp_fail(err, AMP_TEMPFAIL, loop_runs,
@@ -434,7 +518,7 @@ static int task_loop(struct amp_command *c, struct amp_error *err)
         return script_print(c->argv, err);
     amp_signals_reload();
     AMP_CLOSE int lock = -1;
-    bool joined = false;
+    bool joined = false, open = false;
     int rc = lock_try(c->store, &lock, err);
     if (rc == 0) {
         joined = true;
@@ -448,16 +532,19 @@ static int task_loop(struct amp_command *c, struct amp_error *err)
     rc = rc < 0 ? -1 : 0;
     if (rc == 0 && !joined && c->argc > 0)
         rc = tasks_make(c->store, c->argc, c->argv, &made, &status, err);
-    else if (rc == 0)
-        rc = open_check(c->store, err);
+    if (rc == 0 && status == AMP_OK)
+        rc = open_check(c->store, c->argc > 0, &open, err);
     free(made.id);
     /* The filters open the state themselves; the lock lives on. */
     amp_state_close(c);
     while (rc == 0 && status == AMP_OK && lock >= 0) {
-        if ((rc = run_supervised(&r, &status, err)) == 0 && r.complete &&
+        r.complete = true;
+        if ((!open || (rc = run_supervised(&r, &status, err)) == 0) && r.complete &&
             (!settings.land || (rc = rest_land(&status, err)) == 0) &&
+            (status != AMP_OK || (rc = kept_clear(c, err)) == 0) &&
             (rc = loop_again(c, &lock, err)) > 0) {
             status = AMP_OK;
+            open = true;
             rc = 0;
             continue;
         }

@@ -19,7 +19,7 @@
 #include "work/loop/coordinate/unland.h"
 
 #define LOCK_NAME "task-dispatch.land"
-#define TRIES     3   /* of a landing during which another process moved the branch */
+#define TRIES     3   /* of a landing during which the branch moved or git-worker ended */
 #define CALM_MS   500 /* between two looks at the tasks of a log that is being written */
 
 struct waiting {
@@ -232,13 +232,19 @@ static int task_land(struct queue *q, const struct waiting *w, struct amp_error 
     struct amp_error cause = {0};
     int rc = -1;
 
-    for (int i = 0; i < TRIES && rc < 0 && (i == 0 || amp_code_is(cause.code, branch_moved)); i++) {
+    for (int i = 0; i < TRIES && rc < 0; i++) {
         task_forget(q->l);
         rc = land_one(q->l, w->id, &cause);
+        if (rc > 0)
+            break;
+        if (rc < 0 && i < TRIES - 1 && amp_code_is(cause.code, branch_moved))
+            continue;
+        rc = task_judge(q, w, rc, &cause, err);
+        if (rc < 0 && !amp_code_is(err->code, git_crashed))
+            break;
     }
-    rc = rc > 0 ? 0 : task_judge(q, w, rc, &cause, err);
     task_forget(q->l);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 static int pass(struct queue *q, struct amp_error *err)

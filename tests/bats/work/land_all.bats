@@ -103,6 +103,18 @@ landed() { record "landing.$1" | jq -c '.list[-1]'; }
   "${land[@]}" --all
 }
 
+@test "a landing whose git-worker is killed is tried again" {
+  cp -as "$AMP_BUILD/libexec/amp" libexec
+  rm libexec/git-worker
+  printf '#!/bin/bash\nif [ ! -e %q ]; then\n  : >%q\n  read -r\n  exit 1\nfi\nexec %q "$@"\n' "$PWD/died" "$PWD/died" "$AMP_BUILD/libexec/amp/git-worker" \
+    >libexec/git-worker
+  chmod +x libexec/git-worker
+  AMP_LIBEXEC=$PWD/libexec ends 75 "${land[@]}" --all --test 'test -e file' 2>said
+  [ -e died ]
+  [ "$(grep -c 'main moved from' said)" -eq 9 ]
+  [ "$(states | cut -d' ' -f1 | sort | uniq -c | tr -s ' ' | paste -sd,)" = " 9 landed, 1 rework" ]
+}
+
 @test "a check that fails moves nothing and sends the reason to the executor; after too many times a person is asked" {
   "${land[@]}" 4
   tip=$(git -C work rev-parse main)
@@ -381,4 +393,28 @@ A
   task-dispatch loop -x ./executor -y ./reviewer --print >script
   grep -q '^task-dispatch land --all --follow &$' script
   grep -q '^task-dispatch land --all || status=$?$' script
+}
+
+@test "a loop whose last landing fails does not end with 0" {
+  rm -rf state
+  cp -as "$AMP_BUILD/libexec/amp" libexec
+  rm libexec/git-worker
+  # It hangs for the landings beside the loop, and ends early for the last one.
+  cat >libexec/git-worker <<A
+#!/bin/bash
+case \$(tr '\\0' ' ' <"/proc/\$PPID/cmdline") in
+*' land '*--follow*) exec sleep 60 ;;
+*' land '*) exit 1 ;;
+esac
+exec "$AMP_BUILD/libexec/amp/git-worker" "\$@"
+A
+  chmod +x libexec/git-worker
+  export AMP_STATE=$PWD/state AMP_LIBEXEC=$PWD/libexec
+  task-dispatch new --id T-2026-001 -C "$top/work" --branch loop/1 --description work --criterion "a file says so"
+  ends 75 task-dispatch loop -x ./executor -y ./reviewer --land 2>err
+  grep -q 'git-worker ended early' err
+  [ "$(states)" = "done T-2026-001" ]
+  unset AMP_LIBEXEC
+  task-dispatch loop -x ./executor -y ./reviewer --land
+  [ "$(states)" = "landed T-2026-001" ]
 }

@@ -140,6 +140,38 @@ started() {
   [ "$(ls .git/amp/tasks | wc -l)" = 2 ]
 }
 
+@test "a loop that was killed and starts again with the same files repeats no task; one that ended does, and what is done lands" {
+  local kept
+  cat >../executor <<A
+#!/bin/sh
+until [ -e $BATS_TEST_TMPDIR/go ] || [ \$AMP_BRANCH = work/one ]; do sleep 0.02; done
+echo "line \$AMP_ATTEMPT" >>work
+A
+  set -- -x ../executor -y true --verdict-by-exit ../one.md ../two.md
+  env --default-signal=INT,TERM,HUP setsid task-dispatch loop "$@" >../out 2>../err 3>&- &
+  loop=$!
+  wait_until 20 bash -c "grep -q '\"state\":\"done\"' .git/amp/tasks/T-*-001.json"
+  kill -KILL "$loop"
+  wait_until 20 bash -c "! pgrep -s $loop >/dev/null"
+  # As if it had been killed when the second task was created, but its id not kept yet.
+  kept=$(grep -l -e '-002' .git/amp/run/loop.tasks/*)
+  : >"$kept"
+  touch -d '-1 hour' "$kept"
+  : >../go
+  run -0 --separate-stderr task-dispatch loop "$@"
+  [[ $stderr == *"../one.md: this is T-"*"-001, which has ended in the loop that did not end: it is not repeated"* ]]
+  [[ $stderr == *"../two.md: this is T-"*"-002, which is open: it continues"* ]]
+  [ "$(states | cut -f 2- | sort | uniq -c | tr -s ' ')" = $' 2 done\t1\tapproved' ]
+  [ -z "$(ls -A .git/amp/run/loop.tasks)" ]
+  # Nothing is open, but the work has not landed.
+  run -0 task-dispatch loop -x ../executor -y true --verdict-by-exit --land
+  [ "$(task-dispatch list --all --json | jq -r .state | sort | uniq -c | tr -s ' ')" = ' 2 landed' ]
+  run -1 --separate-stderr task-dispatch loop -x ../executor -y true --verdict-by-exit --land
+  [[ $stderr == *"no task is open"* ]]
+  run -0 task-dispatch loop "$@"
+  [ "$(states | wc -l)" = 4 ]
+}
+
 @test "a task is handed over to the loop that runs, with or without commands, and once" {
   begin ../one.md
   started
