@@ -182,7 +182,7 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
         return amp_worker_send(w, amp_buf_span(&nack), err) < 0 ? -1 : 1;
     const struct amp_job_take t = {
         .ref = {w->opt->consumer, v->id},
-        .line = v->line,
+        .line = v->message,
         .agent = w->opt->agent,
         .task = task,
         .now_ms = amp_now_ms(),

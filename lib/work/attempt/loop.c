@@ -57,7 +57,7 @@ int amp_worker_take(struct amp_worker *w, const struct amp_view *v, struct amp_e
         amp_buf_span(&id), {ack.data, ack.len - (ack.len > 0)}, false};
     const struct amp_job_take t = {
         .ref = {w->opt->consumer, v->id},
-        .line = v->line,
+        .line = v->message,
         .agent = w->opt->agent,
         .task = task,
         .emits = &emit,

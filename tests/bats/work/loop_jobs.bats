@@ -205,6 +205,22 @@ A
   [ "$(grep -c '^+' ../at_work)" = 3 ]
 }
 
+@test "run: a dispatch that its coordinator signed again is the same message" {
+  local jobs
+  dispatches 1
+  jq -ce .msg ../messages >../again
+  cp -R state other
+  for jobs in 1 2; do
+    run -0 bash -c "task-dispatch run --state state -j $jobs -x ../executor <../messages >../results"
+    run -0 bash -c "task-dispatch run --state state -j $jobs -x ../executor <../again >../results"
+    [ "$(jq -r '(.msg // .) | .type' ../results | sort | uniq -c | xargs)" = "1 ack 1 task_result" ]
+    rm -rf state
+    mv other state || [ "$jobs" = 2 ]
+    git worktree prune
+  done
+  [ "$(grep -c '^+' ../at_work)" = 2 ]
+}
+
 @test "run -j: messages of suspended tasks are kept, with 75" {
   dispatches 2
   hitl-prompt suspend --state state T-2026-001

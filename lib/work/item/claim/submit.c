@@ -414,7 +414,7 @@ int amp_submit(const struct amp_submitter *q, struct amp_view *v, struct amp_sub
 {
     struct submission sub = {.mem = {.max = MEM_MAX}};
     const struct amp_queue_submit e = {.job = &sub.job,
-                                       .line = v->line,
+                                       .line = v->message,
                                        .again = q->again,
                                        .actor = q->actor,
                                        .now_ms = amp_now_ms()};

@@ -80,7 +80,7 @@ static int job_take(struct amp_slot *slot, const struct amp_view *v, struct amp_
     enum amp_store_outcome outcome;
     const struct amp_job_take t = {
         .ref = {slot->consumer, v->id},
-        .line = v->line,
+        .line = v->message,
         .agent = slot->agent,
         .task = slot->job.task,
         .now_ms = amp_now_ms(),
