@@ -2,8 +2,8 @@
 # Checks what the compiler does not. Prints one line a finding, "path:line: what"; status 1 when
 # there is any. Notes (prefixed "note:") do not fail it.
 #
-#   scripts/lint.sh [CHECK...]     includes cycles kinds keys protocols headers banned shadows cleanup machines
-#                                  exits processes caps folders words names codes format shell external neighbours tests
+#   scripts/lint.sh [CHECK...]     includes cycles kinds keys protocols carried headers banned shadows cleanup
+#                                  machines exits processes caps folders words names codes format shell external neighbours tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar extglob lastpipe
@@ -217,6 +217,35 @@ check_protocols() {
       for (i = 1; i <= n; i++) { split(line[i], part, " "); may[part[1]] = part[2] }
     }
     ++named[$1] > may[$1] + 0 { print $1 ":" $2 ": names a protocol (" may[$1] + 0 " lines of this file may)" }' | findings
+}
+
+# A protocol is carried out in one folder, lib/work/NAME: what its headers declare is called there and by the programs. The
+# exceptions: "FILE LINES REASON". The worker and the pool give a task to the folder of its protocol, and the queue admits it.
+carried_elsewhere='
+lib/people/deadlines.c 2 the table of all deadlines
+lib/work/attempt/job.c 1 who has the task (a fact)
+lib/work/attempt/reply/reply.c 1 who has the task (a fact)
+lib/work/loop/pool/task/task.c 1 who has the task (a fact)
+lib/work/rtp/task.c 1 who has the task (a fact)
+lib/work/item/claim/submit.c 1 admits a TASK of a session
+lib/work/loop/pool/claims.c 3 who has the task; reports to a session that an item ended
+lib/work/loop/pool/pool.c 1 catches up with sessions when a pool begins
+lib/work/loop/pool/slot.c 5 gives the item to the folder of its protocol
+lib/work/loop/pool/task/address.c 1 gives the item to the folder of its protocol
+lib/work/loop/run/run.c 3 gives the task to the folder of its protocol
+'
+check_carried() {
+  local p names files
+  for p in aop aof rtp handoff; do
+    names=$(code_of lib/work/$p/**/*.h | grep -oE '\bamp_\w+\(' | tr -d '(' | sort -u | paste -sd'|')
+    mapfile -t files < <(grep -lE "\b(${names:-none})\b" lib/**/*.[ch] libexec/**/*.[ch] /dev/null | grep -v "^lib/work/$p/")
+    code_of "${files[@]}" | grep -E "^[^:]*:[0-9]*:.*\b(${names:-none})\b" | sed "s|^\([^:]*:[0-9]*\):.*|\1: calls lib/work/$p|"
+  done | sort -u | awk -F: -v elsewhere="$carried_elsewhere" '
+    BEGIN {
+      n = split(elsewhere, line, "\n")
+      for (i = 1; i <= n; i++) { split(line[i], part, " "); may[part[1]] = part[2] }
+    }
+    ++named[$1] > may[$1] + 0 { print $0 " (" may[$1] + 0 " lines of this file may)" }' | findings
 }
 
 # Keys are made and split by lib/message/store/key.c only: no digests for parts, no limits, no escapes elsewhere.
@@ -560,7 +589,7 @@ check_names() {
 
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
-  checks=(includes cycles kinds keys protocols headers banned shadows cleanup machines exits processes caps
+  checks=(includes cycles kinds keys protocols carried headers banned shadows cleanup machines exits processes caps
     folders words names codes format shell external neighbours tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {

@@ -85,6 +85,16 @@ struct amp_key k = amp_key("rtp", id); const char *tool = "amp";'
   [ ${#lines[@]} -eq 2 ]
 }
 
+@test "a call of what a protocol's folder declares is found outside of it" {
+  tree lib/work/rtp/r.h <<<'/* r: amp_other() */
+int amp_rtp_work(void);'
+  mkdir -p lib/work/{loop,rtp/run} cmd/x
+  echo '/* amp_rtp_work() */
+int f(void) { return amp_rtp_work() + amp_other(); }' | tee lib/work/loop/l.c lib/work/rtp/run/r.c >cmd/x/main.c
+  run -1 bash scripts/lint.sh carried
+  [ "$output" = "lib/work/loop/l.c:2: calls lib/work/rtp (0 lines of this file may)" ]
+}
+
 @test "a folder of many files or lines is noted" {
   tree lib/task/x.c <<<'/* x */'
   mkdir -p lib/agent lib/hitl lib/port

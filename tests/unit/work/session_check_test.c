@@ -15,18 +15,18 @@
 
 static struct amp_error err;
 
-static void stream_read(int fd, struct amp_checks_stream *to)
+static void stream_read(int fd, struct amp_kept_output *to)
 {
     char b[4096];
     ssize_t n;
 
     lseek(fd, 0, SEEK_SET);
     while ((n = read(fd, b, sizeof b)) > 0)
-        amp_checks_stream_add(to, (struct amp_span){b, (size_t)n});
+        amp_kept_add(to, (struct amp_span){b, (size_t)n});
 }
 
 /* Runs a command without confinement; its output goes through files. */
-static int run_plain(void *ctx, struct amp_checks_command *c, struct amp_error *e)
+static int run_plain(void *ctx, struct amp_walled_check *c, struct amp_error *e)
 {
     AMP_CLOSE int out = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     AMP_CLOSE int errs = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -88,8 +88,8 @@ int amp_aof_dispatch(struct amp_aof_router *r, const struct amp_aof_lease *how,
 /* Another heartbeat of a run; a lease that ends soon is renewed. Does nothing if the task is no
  * longer in progress with this lease. 1: the lease is over and was renewed as often as it may be.
  */
-int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
-                 const struct amp_aof_lease *how, int64_t count, struct amp_error *err);
+int amp_aof_heartbeat(struct amp_aof_router *r, const struct amp_aof_given *g,
+                      const struct amp_aof_lease *how, int64_t count, struct amp_error *err);
 /* Logs dispatch.error; back: the task goes back to ready, because its agent never started or was
  * stopped, unless another run has it by now. */
 int amp_aof_dispatch_error(struct amp_aof_router *r, const struct amp_aof_given *g,

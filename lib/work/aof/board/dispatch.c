@@ -137,8 +137,8 @@ static bool is_leased(const struct amp_aof_task *t, const struct amp_aof_given *
            (t->lease_since_ms == 0 || t->lease_since_ms == g->since_ms);
 }
 
-int amp_aof_beat(struct amp_aof_router *r, const struct amp_aof_given *g,
-                 const struct amp_aof_lease *how, int64_t count, struct amp_error *err)
+int amp_aof_heartbeat(struct amp_aof_router *r, const struct amp_aof_given *g,
+                      const struct amp_aof_lease *how, int64_t count, struct amp_error *err)
 {
     AMP_AOF_WORK struct amp_aof_work w = {0};
     AMP_AOF_TASK struct amp_aof_task t = {0};

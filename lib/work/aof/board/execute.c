@@ -187,7 +187,7 @@ static int slot_step(struct execution *e, struct slot *s, struct amp_error *err)
     if (s->expired || amp_mono_ms() < s->beat_at)
         return 0;
     s->beat_at = amp_mono_ms() + amp_aof_beat_every(&e->x->lease);
-    rc = amp_aof_beat(e->r, &s->given, &e->x->lease, ++s->beats, err);
+    rc = amp_aof_heartbeat(e->r, &s->given, &e->x->lease, ++s->beats, err);
     if (rc > 0) {
         s->expired = true;
         amp_runner_stop(&s->run);

@@ -25,67 +25,6 @@
 
 /* ---- output ---- */
 
-void amp_checks_stream_add(struct amp_checks_stream *s, struct amp_span more)
-{
-    s->bytes += (int64_t)more.n;
-    size_t room = sizeof s->head - s->n_head, n = more.n < room ? more.n : room;
-    memcpy(s->head + s->n_head, more.p, n);
-    s->n_head += n;
-    for (size_t i = n; i < more.n; i++) {
-        s->tail[s->at] = more.p[i];
-        s->at = (s->at + 1) % sizeof s->tail;
-        if (s->n_tail < sizeof s->tail)
-            s->n_tail++;
-    }
-}
-
-/* Appends bytes of a command as text: invalid UTF-8 and control characters become '?'. */
-static int text_clean(struct amp_span in, struct amp_buf *out, struct amp_error *err)
-{
-    for (size_t i = 0; i < in.n;) {
-        const unsigned char *p = (const unsigned char *)in.p + i;
-        size_t n = *p < 0x80 ? 1 : amp_utf8_length(p, in.n - i);
-        bool bad = n == 0 || (*p < ' ' && *p != '\n' && *p != '\t') || *p == 0x7f;
-        if (amp_buf_add(out, bad ? "?" : (const char *)p, bad ? 1 : n, err) < 0)
-            return -1;
-        i += n ? n : 1;
-    }
-    return 0;
-}
-
-static int stream_text(const struct amp_checks_stream *s, struct amp_buf *out,
-                       struct amp_error *err)
-{
-    AMP_BUF struct amp_buf tail = {.max = sizeof s->tail + 1};
-    int64_t left_out = s->bytes - (int64_t)(s->n_head + s->n_tail);
-    size_t from = s->n_tail < sizeof s->tail ? 0 : s->at;
-
-    if (amp_buf_add(&tail, s->tail + from, s->n_tail - from, err) < 0 ||
-        amp_buf_add(&tail, s->tail, from, err) < 0 ||
-        text_clean((struct amp_span){s->head, s->n_head}, out, err) < 0 ||
-        (left_out > 0 && amp_buf_fmt(out, err, "\n[%lld bytes]\n", (long long)left_out) < 0))
-        return -1;
-    return text_clean(amp_buf_span(&tail), out, err);
-}
-
-int amp_checks_stream_end(const struct amp_checks_stream *s, size_t most, struct amp_buf *out,
-                          struct amp_error *err)
-{
-    AMP_BUF struct amp_buf all = {.max = 8 * AMP_CHECKS_KEPT};
-
-    if (stream_text(s, &all, err) < 0)
-        return -1;
-    size_t n = all.len, from;
-    while (n && strchr(" \t\n", all.data[n - 1]))
-        n--;
-    for (from = n > most ? n - most : 0; from < n && (all.data[from] & 0xc0) == 0x80;)
-        from++;
-    return (from && amp_buf_str(out, "…", err) < 0) ||
-                   (n && amp_buf_add(out, all.data + from, n - from, err) < 0)
-               ? -1
-               : 0;
-}
-
 /* The text with its middle left out, if it is longer than `most`. */
 static int text_clip(struct amp_span text, size_t most, struct amp_buf *out, struct amp_error *err)
 {
@@ -286,7 +225,7 @@ void amp_checked_release(struct amp_checked *c)
 }
 
 /* Says how the command ended, as the end of a sentence. */
-static void end_name(const struct amp_checks *x, const struct amp_checks_command *c, char *out,
+static void end_name(const struct amp_checks *x, const struct amp_walled_check *c, char *out,
                      size_t size)
 {
     if (*c->trouble)
@@ -301,7 +240,7 @@ static void end_name(const struct amp_checks *x, const struct amp_checks_command
         snprintf(out, size, "exit %d", c->end.exit_code);
 }
 
-static bool end_passes(enum expects expects, const struct amp_checks_command *c)
+static bool end_passes(enum expects expects, const struct amp_walled_check *c)
 {
     if (*c->trouble || c->end.timed_out || !c->end.exited)
         return false;
@@ -323,11 +262,11 @@ static int command_check(const struct amp_checks *x, const struct amp_shell_spli
                          struct amp_error *err)
 {
     static const char *const wants[] = {"exit 0", "exit 0 and output", "no output", "exit 0"};
-    AMP_BUF struct amp_buf text = {.max = 6 * AMP_CHECKS_KEPT};
+    AMP_BUF struct amp_buf text = {.max = 6 * AMP_KEPT_BYTES};
     char how[sizeof out->why];
     const char *const *argv;
     memcpy(&argv, &words->v, sizeof argv);
-    struct amp_checks_command c = {.argv = argv, .cwd = x->dir, .limit_ms = x->limit_ms};
+    struct amp_walled_check c = {.argv = argv, .cwd = x->dir, .limit_ms = x->limit_ms};
 
     int rc = x->run(x->ctx, &c, err);
     if (rc)
@@ -339,7 +278,7 @@ static int command_check(const struct amp_checks *x, const struct amp_shell_spli
              out->passed ? "" : ", expected ", out->passed ? "" : wants[expects]);
     amp_utf8_clean(out->why);
     amp_buf_init(&out->output, 2 * x->clip + 64);
-    return stream_text(&c.out, &text, err) < 0 || stream_text(&c.errs, &text, err) < 0 ||
+    return amp_kept_text(&c.out, &text, err) < 0 || amp_kept_text(&c.errs, &text, err) < 0 ||
                    text_clip(amp_buf_span(&text), x->clip, &out->output, err) < 0
                ? -1
                : 0;
@@ -381,7 +320,8 @@ int amp_checks_validate(const struct amp_checks *x, const json_t *validation,
     }
     if (expects == FILE_EXISTS && words.n == 1)
         return path_check(x, words.v[0], out, err);
-    if (text_clean((struct amp_span){line.p, line.n < SHOWN ? line.n : SHOWN}, &shown, err) < 0 ||
+    if (amp_kept_clean((struct amp_span){line.p, line.n < SHOWN ? line.n : SHOWN}, &shown, err) <
+            0 ||
         amp_buf_add(&shown, "", 1, err) < 0 || words_move(x, &words, err) < 0)
         return -1;
     return command_check(x, &words, expects, shown.data, out, err);

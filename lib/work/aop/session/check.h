@@ -11,31 +11,7 @@
 
 #include <jansson.h>
 
-#include <amp/base/child.h>
-
-/* A command's output is kept with its beginning and its end, of at most this many bytes each; the
- * rest is read and dropped, so that the command never blocks. */
-#define AMP_CHECKS_KEPT 4096
-struct amp_checks_stream {
-    char head[AMP_CHECKS_KEPT], tail[AMP_CHECKS_KEPT];
-    size_t n_head, n_tail;
-    size_t at;     /* where the next byte of the tail goes */
-    int64_t bytes; /* of all */
-};
-void amp_checks_stream_add(struct amp_checks_stream *s, struct amp_span more);
-/* Appends the end of the output, at most `most` bytes, as clean text without blanks at its end. */
-int amp_checks_stream_end(const struct amp_checks_stream *s, size_t most, struct amp_buf *out,
-                          struct amp_error *err);
-
-/* A command to run, and how it ended. */
-struct amp_checks_command {
-    const char *const *argv;
-    const char *cwd;
-    int64_t limit_ms; /* of the complete process tree */
-    struct amp_child_end end;
-    struct amp_checks_stream out, errs;
-    char trouble[300]; /* it could not be started; "": it was */
-};
+#include "work/attempt/walls/kept.h"
 
 /* The place of the work, and how commands are run in it. */
 struct amp_checks {
@@ -46,7 +22,7 @@ struct amp_checks {
     size_t clip;      /* bytes of a validation_output */
     /* Runs a command and fills its end, streams and trouble. 0; 1: the work is being stopped, there
      * is no result; -1: failure of the worker. */
-    int (*run)(void *ctx, struct amp_checks_command *c, struct amp_error *err);
+    int (*run)(void *ctx, struct amp_walled_check *c, struct amp_error *err);
     void *ctx;
 };
 

@@ -22,7 +22,7 @@
 
 /* ---- the checks ---- */
 
-static int check_run(void *ctx, struct amp_checks_command *c, struct amp_error *err)
+static int check_run(void *ctx, struct amp_walled_check *c, struct amp_error *err)
 {
     struct amp_tasking *t = ctx;
 

@@ -5,8 +5,8 @@
 
 #include <amp/base/pipe.h>
 
-#include "work/aop/session/check.h"
 #include "work/attempt/walls/confined.h"
+#include "work/attempt/walls/kept.h"
 #include "work/attempt/walls/walled.h"
 #include "work/confine/effective.h"
 
@@ -14,8 +14,8 @@
 
 struct walled_command {
     struct amp_worker *w;
-    struct amp_checks_command *check; /* NULL: a preparation */
-    bool failed;                      /* the worker's turn failed */
+    struct amp_walled_check *check; /* NULL: a preparation */
+    bool failed;                    /* the worker's turn failed */
 };
 
 static bool is_stopping(const struct walled_command *c)
@@ -87,11 +87,11 @@ static void check_take(void *ctx, bool errs, struct amp_span more)
 {
     struct walled_command *c = ctx;
 
-    amp_checks_stream_add(errs ? &c->check->errs : &c->check->out, more);
+    amp_kept_add(errs ? &c->check->errs : &c->check->out, more);
 }
 
 int amp_confined_check(struct amp_worker *w, const struct amp_assignment *k,
-                       struct amp_checks_command *c, struct amp_error *err)
+                       struct amp_walled_check *c, struct amp_error *err)
 {
     struct walled_command of = {.w = w, .check = c};
     struct amp_walled x = walled_of(&of);

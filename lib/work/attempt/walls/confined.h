@@ -28,9 +28,9 @@ struct amp_prepare amp_confined_prepare_of(struct amp_worker *w);
  * command and with the access of its message, but without its control FIFO and with .git read-only.
  * Whether it was ended because the work is being stopped; if not, it ended by itself or could not
  * be started. */
-struct amp_checks_command;
+struct amp_walled_check;
 int amp_confined_check(struct amp_worker *w, const struct amp_assignment *k,
-                       struct amp_checks_command *c, struct amp_error *err);
+                       struct amp_walled_check *c, struct amp_error *err);
 /* The directory of the adapters; false: they are not installed. */
 bool amp_confined_helpers(char out[PATH_MAX]);
 /* HOME of the worker, or NULL. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/codes.h"
-#include "work/aop/session/check.h"
 #include "work/attempt/walls/confined.h"
+#include "work/attempt/walls/kept.h"
 #include "work/loop/review/verdict.h"
 #include "work/task/record.h"
 
@@ -17,20 +17,20 @@
 #define SCRIPT_MAX   ((size_t)1 << 20)
 
 /* How it ended: "exit 2", "it exceeded its time limit of 60 s". */
-static bool end_tell(const struct amp_checks_command *c, char *why, size_t size)
+static bool end_tell(const struct amp_walled_check *c, char *why, size_t size)
 {
     return amp_attempt_read_end(&c->end, why, size) == AMP_END_DONE;
 }
 
-static int result_add(struct amp_judged *k, const char *criterion,
-                      const struct amp_checks_command *c, struct amp_error *err)
+static int result_add(struct amp_judged *k, const char *criterion, const struct amp_walled_check *c,
+                      struct amp_error *err)
 {
     AMP_BUF struct amp_buf said = {.max = SCRIPT_MAX};
     char why[200];
     bool passed = end_tell(c, why, sizeof why);
 
     if (amp_buf_str(&said, why, err) < 0 || (c->out.bytes && amp_buf_str(&said, "\n", err) < 0) ||
-        amp_checks_stream_end(&c->out, EVIDENCE_MAX, &said, err) < 0)
+        amp_kept_end(&c->out, EVIDENCE_MAX, &said, err) < 0)
         return -1;
     k->failed |= !passed;
     json_t *result = json_pack("{s:s, s:b, s:s%}", "criterion", criterion, "passed", passed,
@@ -43,7 +43,7 @@ static int command_run(struct amp_worker *w, struct amp_judged *k, const char *c
                        struct amp_error *err)
 {
     AMP_BUF struct amp_buf script = {.max = SCRIPT_MAX};
-    AMP_FREE struct amp_checks_command *c = calloc(1, sizeof *c);
+    AMP_FREE struct amp_walled_check *c = calloc(1, sizeof *c);
 
     if (!c)
         return amp_fail_memory(err);
