@@ -56,19 +56,13 @@ declare -A levels=([base]=0 [schema]=1 [fsm]=1 [json]=1 [net]=1 [message/protoco
   [work]=6 [people]=7 [shared]=8 [cmd]=8 [libexec]=8)
 # Includes of a higher house that are left: "FILE INCLUDED". A new one is refused; each of these is to become a fact or
 # a function that the lower house is given.
-#   The router asks about an agent's record, its binding and its task, and reads the answers of commands by the contract.
+#   The router asks about an agent's record and its capabilities, and reads the answers of commands by the contract.
 #   Work asks questions, reads them again by their record, and verifies a review by its proof.
 arrows_back='
 lib/message/route/address/address.c work/agent/capability.h
 lib/message/route/address/address.c work/agent/work.h
-lib/message/route/address/worktree.c work/agent/record.h
-lib/message/route/address/worktree.c work/git/binding.h
-lib/message/route/admission/admission.c work/task/task.h
-lib/message/route/handover/held.c work/agent/work.h
-lib/message/route/handover/held.c work/task/task.h
 lib/message/route/handover/outcome.c work/agent/job/contract.h
 lib/message/route/handover/outcome.c work/attempt/reply/reply.h
-lib/message/route/router/loop.c work/agent/publish.h
 lib/work/aop/run/loop.c people/question/record.h
 lib/work/aop/run/review.c people/answer/ask/ask.h
 lib/work/aop/watch/question.c people/answer/ask/ask.h
@@ -78,8 +72,6 @@ lib/work/item/judge/question.c people/answer/ask/ask.h
 lib/work/loop/coordinate/coordinator.c people/question/record.h
 lib/work/loop/coordinate/receive.c people/question/record.h
 lib/work/loop/coordinate/speaker.c people/proof/votes.h
-lib/work/loop/coordinate/step/compose.c people/question/escalation.h
-lib/work/loop/coordinate/step/kinds.c people/question/escalation.h
 lib/work/loop/review/verify.h people/proof/proof.h
 '
 # room_of PATH: sets room: a folder of the ground or of the house of messages, another house, or cmd and its like.

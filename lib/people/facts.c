@@ -1,13 +1,17 @@
 /* Finds facts in the records of agents and tasks, and does what follows from the end of work. */
 #include "people/facts.h"
 
+#include <stdio.h>
+
 #include "message/pause/pause.h"
 #include "message/protocol/rtp/rtp.h"
 #include "message/protocol/rtp/task.h"
 #include "work/agent/approval.h"
-#include "work/agent/record.h"
+#include "work/agent/publish.h"
 #include "work/agent/review.h"
 #include "work/agent/skill.h"
+#include "work/agent/work.h"
+#include "work/git/binding.h"
 #include "work/task/machines.h"
 #include "work/task/task.h"
 #include "json/record.h"
@@ -137,5 +141,38 @@ static int work_approved(struct amp_store *s, struct amp_span request, struct am
     return rc;
 }
 
-const struct amp_message_facts amp_facts_all = {agent_role, agent_descriptors, task_facts,
-                                                work_approved, work_ended};
+static int work_waits(struct amp_store *s, struct amp_span task, const char *agent,
+                      char why[AMP_FACTS_WHY], struct amp_error *err)
+{
+    struct amp_task_status t;
+    struct amp_agent_status a = {0};
+
+    if (amp_task_status(s, task, &t, err) < 0 || (agent && amp_agent_status(s, agent, &a, err) < 0))
+        return -1;
+    if (t.suspended)
+        snprintf(why, AMP_FACTS_WHY, "task %.*s is suspended until the admin decides %s",
+                 AMP_CLIP(task, 200), t.ref);
+    else if (a.suspended)
+        snprintf(why, AMP_FACTS_WHY, "task %s suspends agent %s until the admin decides %s",
+                 a.cause, agent, a.ref);
+    return t.suspended || a.suspended;
+}
+
+static int agent_bound(struct amp_store *s, const char *agent, bool *yes, struct amp_error *err)
+{
+    struct amp_binding b;
+
+    if (amp_binding_get(s, agent, &b, err) < 0)
+        return -1;
+    *yes = amp_binding_is_bound(&b);
+    return 0;
+}
+
+const struct amp_message_facts amp_facts_all = {.role = agent_role,
+                                                .descriptors = agent_descriptors,
+                                                .task = task_facts,
+                                                .approved = work_approved,
+                                                .waits = work_waits,
+                                                .bound = agent_bound,
+                                                .publish = amp_publish_line,
+                                                .ended = work_ended};

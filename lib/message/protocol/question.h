@@ -11,6 +11,17 @@
 #include <amp/compose.h>
 #include <amp/protocol/protocol.h>
 
+#include "base/codes.h"
+
+#define AMP_HITL_ROLE "admin" /* the role that decides */
+
+/* The code of the nack for an unanswered escalation: it stays open, but there will be no decision
+ * in this run. */
+#define AMP_HITL_UNAVAILABLE AMP_CODE(hitl_unavailable)
+/* The code of the nack with which a sender withdraws its question, and of the refusal of later
+ * answers. */
+#define AMP_HITL_WITHDRAWN AMP_CODE(withdrawn)
+
 /* The subject of a question. */
 enum amp_about_kind {
     AMP_ABOUT_UNKNOWN, /* unknown to the state */

@@ -54,15 +54,6 @@
     X(AMP_ESC_DO_COUNT, "count", "record the approval")                                            \
     X(AMP_ESC_DO_EXTEND, "extend", "set the next deadline")
 
-#define AMP_HITL_ROLE "admin" /* the role that decides */
-
-/* The code of the nack for an unanswered escalation: it stays open, but there will be no decision
- * in this run. */
-#define AMP_HITL_UNAVAILABLE AMP_CODE(hitl_unavailable)
-/* The code of the nack with which a sender withdraws its question, and of the refusal of later
- * answers. */
-#define AMP_HITL_WITHDRAWN AMP_CODE(withdrawn)
-
 AMP_FSM_ENUMS(AMP_ESCALATION);
 extern const struct amp_fsm amp_escalation_fsm;
 

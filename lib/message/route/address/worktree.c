@@ -1,21 +1,18 @@
 /* Reads bindings and tool descriptions. */
 #include "message/route/address/worktree.h"
 
-#include "work/agent/record.h"
-#include "work/git/binding.h"
+#include "message/delivery/facts.h"
+#include "message/delivery/inbox/inbox.h"
 #include "json/record.h"
 
 int amp_worktree_has(struct amp_store *s, struct amp_span agent, bool *yes, struct amp_error *err)
 {
-    struct amp_binding b;
-    char name[sizeof b.agent];
+    const struct amp_message_facts *facts = amp_store_facts(s);
+    char name[AMP_INBOX_AGENT_MAX];
     *yes = false;
-    if (!agent.n || !amp_span_copy(agent, name, sizeof name))
-        return 0;
-    if (amp_binding_get(s, name, &b, err) < 0)
-        return -1;
-    *yes = amp_binding_is_bound(&b);
-    return 0;
+    return facts && agent.n && amp_span_copy(agent, name, sizeof name)
+               ? facts->bound(s, name, yes, err)
+               : 0;
 }
 
 bool amp_worktree_is_work(const struct amp_view *v)
@@ -29,17 +26,13 @@ struct tool {
     bool needs;
 };
 
-static int tools_look(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
-                      struct amp_error *err)
+static int tools_look(void *ctx, struct amp_span descriptor, struct amp_error *err)
 {
     static const char *const places[] = {"/tools", "/payload/tools"};
     struct tool *tool = ctx;
     AMP_TAPE struct amp_tape t = {0};
-    (void)agent;
-    if (rec->reach.descriptor.n == 0)
-        return 0;
     amp_rec_tape(&t);
-    if (amp_rec_scan(&t, rec->reach.descriptor, "an agent's descriptor", err) < 0)
+    if (amp_rec_scan(&t, descriptor, "an agent's descriptor", err) < 0)
         return -1;
     for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
         uint32_t list = amp_tape_pointer(&t, 0, amp_span_str(places[p]));
@@ -53,7 +46,7 @@ static int tools_look(void *ctx, struct amp_span agent, const struct amp_agent_r
                 tool->needs = true;
         }
     }
-    return tool->needs;
+    return 0;
 }
 
 int amp_worktree_caller_lacks(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
@@ -68,7 +61,8 @@ int amp_worktree_caller_lacks(struct amp_store *s, const struct amp_view *v, str
         return 0;
     tool.needs =
         v->body.tool_call.needs_worktree || amp_span_is(v->body.tool_call.isolation, "worktree");
-    if (!tool.needs && amp_agent_records(s, tools_look, &tool, err) < 0)
+    const struct amp_message_facts *facts = amp_store_facts(s);
+    if (!tool.needs && facts && facts->descriptors(s, tools_look, &tool, err) < 0)
         return -1;
     return tool.needs;
 }

@@ -6,6 +6,7 @@
 #include <amp/base/clock.h>
 
 #include "base/codes.h"
+#include "message/delivery/facts.h"
 #include "message/delivery/ledger/ledger.h"
 #include "message/delivery/record/record.h"
 #include "message/delivery/sequences.h"
@@ -15,7 +16,6 @@
 #include "message/route/address/worktree.h"
 #include "message/route/admission/replayed.h"
 #include "message/route/admission/streams.h"
-#include "work/task/task.h"
 
 struct amp_admission {
     struct amp_source_env env;
@@ -176,9 +176,12 @@ enum amp_admitted amp_admission_admit(struct amp_admission *a, struct parcel *j,
 static int suspension_look(const struct amp_admission *a, struct parcel *j,
                            const struct amp_view *v, struct amp_error *err)
 {
-    if (!a->env.run->store || !amp_parcel_is_work(v))
+    const struct amp_message_facts *facts =
+        a->env.run->store ? amp_store_facts(a->env.run->store) : NULL;
+    char why[AMP_FACTS_WHY];
+    if (!facts || !amp_parcel_is_work(v))
         return 0;
-    int rc = amp_task_suspended(a->env.run->store, v->task, err);
+    int rc = facts->waits(a->env.run->store, v->task, NULL, why, err);
     if (rc == 1)
         amp_parcel_refuse(j, AMP_CODE(suspended), "its task is suspended until the admin decides",
                           "", true);

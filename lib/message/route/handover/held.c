@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "message/delivery/facts.h"
 #include "message/route/parcel.h"
-#include "work/agent/work.h"
-#include "work/task/task.h"
 
 #define HELD_MAX (1u << 20)
 
@@ -66,10 +65,9 @@ int amp_held_check(void *ctx, struct amp_span text, struct amp_error *err)
     struct amp_inbox_held *h = ctx;
     struct amp_view v;
     const struct amp_pause *by;
-    struct amp_agent_status st;
-    struct amp_task_status task;
+    const struct amp_message_facts *facts = amp_store_facts(h->store);
     struct amp_check_options any = {0};
-    char why[700];
+    char why[AMP_FACTS_WHY];
     int rc = amp_reader_line(h->reader, text, &any, &v, NULL, NULL, err);
     if (rc < 0)
         return -1;
@@ -83,19 +81,11 @@ int amp_held_check(void *ctx, struct amp_span text, struct amp_error *err)
         return paused < 0 || held_note(h, rc ? v.id : AMP_SPAN("a message"), said, err) < 0 ? -1
                                                                                             : 1;
     }
-    if (rc <= 0 || !amp_parcel_is_work(&v))
+    if (rc <= 0 || !facts || !amp_parcel_is_work(&v))
         return rc < 0 ? -1 : 0;
-    if (amp_task_status(h->store, v.task, &task, err) < 0 ||
-        amp_agent_status(h->store, h->name, &st, err) < 0)
-        return -1;
-    if (task.suspended)
-        snprintf(why, sizeof(why), "task %.*s is suspended until the admin decides %s",
-                 (int)(v.task.n < 200 ? v.task.n : 200), v.task.p, task.ref);
-    else if (st.suspended)
-        snprintf(why, sizeof(why), "task %s suspends agent %s until the admin decides %s", st.cause,
-                 h->name, st.ref);
-    else
-        return 0;
+    int waits = facts->waits(h->store, v.task, h->name, why, err);
+    if (waits <= 0)
+        return waits;
     h->holds = true;
     return held_note(h, v.id, why, err) < 0 ? -1 : 1;
 }

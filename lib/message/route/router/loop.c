@@ -14,11 +14,11 @@
 #include "base/codes.h"
 #include "base/loop.h"
 #include "message/delivery/admit/tokens.h"
+#include "message/delivery/facts.h"
 #include "message/protocol/compose/answer.h"
 #include "message/protocol/routing.h"
 #include "message/route/count.h"
 #include "message/route/outlet/unacked.h"
-#include "work/agent/publish.h"
 
 #define UNDECIDED_MAX   512
 #define LOG_AHEAD_MAX   256 /* undecided messages; beyond this the log waits */
@@ -131,8 +131,9 @@ static int named_take(struct amp_router *r, struct batch *b, const struct amp_vi
     struct amp_check_options opt = {0};
     struct amp_view named;
     int rc = amp_assigned_line(v, &line, err);
-    if (rc == 0 && r->run.store && !r->run.dry)
-        rc = amp_publish_line(r->run.store, v, &line, err);
+    const struct amp_message_facts *facts = r->run.store ? amp_store_facts(r->run.store) : NULL;
+    if (rc == 0 && facts && !r->run.dry)
+        rc = facts->publish(r->run.store, v, &line, err);
     if (rc == 0)
         return message_take(r, b, v, err);
     if (rc < 0 ||

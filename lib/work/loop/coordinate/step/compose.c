@@ -7,7 +7,7 @@
 
 #include "base/codes.h"
 #include "message/delivery/intake.h"
-#include "people/question/escalation.h"
+#include "message/protocol/question.h"
 #include "work/loop/coordinate/coordinator.h"
 
 #define NOTE_MAX ((size_t)256 << 10)

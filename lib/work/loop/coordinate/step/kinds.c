@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/codes.h"
-#include "people/question/escalation.h"
+#include "message/protocol/question.h"
 #include "work/loop/coordinate/coordinator.h"
 
 static bool ci_is_red(const struct amp_task *t, struct amp_span commit)
