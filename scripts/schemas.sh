@@ -61,7 +61,7 @@ decision_entry:hitl-prompt audit
 delivery:amp-ack status
 handoff:agent-handoff pending
 job:task-queue list: overrides
-question:hitl-prompt list: effects approvals work history message
+question:hitl-prompt show
 reservation:worktree-bind reservations
 security_event:amp-ack audit
 story:task-dispatch show

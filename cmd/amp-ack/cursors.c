@@ -25,41 +25,10 @@ struct row {
     struct amp_cursor_rec r;
     const struct amp_cursor_hole *hole;
     uint8_t state;
-    int64_t now_ms, lease_ms, gap_from, gap_to; /* the gap: -1: none */
+    const char *status;
+    int64_t lease_ms, gap_from, gap_to; /* the gap: -1: none */
+    char epoch[40], lease[24], gap[48];
 };
-
-static struct amp_span epoch_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    snprintf(mem, AMP_CELL_MAX, "route-epoch-%" PRId64, ((const struct row *)row)->r.epoch);
-    return amp_span_str(mem);
-}
-
-static struct amp_span status_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct row *r = row;
-    (void)mem;
-    return amp_span_str(r->state == AMP_CURSOR_RETIRED ? "retired"
-                        : r->state != AMP_CURSOR_EXPIRED && r->r.lease_until_ms > r->now_ms
-                            ? "active"
-                            : "expired");
-}
-
-static struct amp_span lease_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct row *r = row;
-    long long s = (r->r.lease_until_ms - r->now_ms + 999) / 1000;
-    if (s <= 0)
-        return AMP_SPAN("");
-    snprintf(mem, AMP_CELL_MAX, s < 7200 ? "%llds" : "%lldh", s < 7200 ? s : s / 3600);
-    return amp_span_str(mem);
-}
-
-static struct amp_span gap_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct row *r = row;
-    snprintf(mem, AMP_CELL_MAX, "%" PRId64 "..%" PRId64, r->gap_from, r->gap_to);
-    return r->gap_to < 0 ? AMP_SPAN("") : amp_span_str(mem);
-}
 
 static const struct amp_column hole_columns[] = {
     AMP_COLUMN_EVER(INT, struct amp_cursor_hole, "fromSeq", NULL, from),
@@ -76,16 +45,16 @@ static const struct amp_column columns[] = {
     EVER(TEXT, "sourceNodeId", "source", r.source),
     EVER(INT, "lastSeq", "position", r.last_seq),
     EVER(TIME, "updatedAt", NULL, r.updated_ms),
-    AMP_COLUMN_MADE("status", NULL, status_text, .ever = true),
+    EVER(CSTR, "status", NULL, status),
     EVER(TIME, "leaseExpiresAt", NULL, lease_ms),
-    AMP_COLUMN_MADE("epoch", NULL, epoch_text, .ever = true),
+    EVER(CHARS, "epoch", NULL, epoch),
     AMP_COLUMN_STATE(struct row, "state", "state", state, &amp_cursor_fsm),
-    AMP_COLUMN_MADE(NULL, "missing", gap_text),
+    SOME(CHARS, NULL, "missing", gap),
     SOME(COUNT, "gapFrom", NULL, gap_from),
     SOME(COUNT, "gapTo", NULL, gap_to),
     SOME(TIME, "gapSince", NULL, r.gap_since_ms),
     EVER(INT, "waiting", "waiting", r.held),
-    AMP_COLUMN_MADE(NULL, "lease", lease_text),
+    SOME(CHARS, NULL, "lease", lease),
     SOME(TEXT, "holder", "holder", r.holder),
     AMP_COLUMN_ROWS(struct row, "givenUp", hole, r.n_holes, hole_columns, .ever = true),
     {0},
@@ -95,13 +64,24 @@ static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state, stru
 {
     struct amp_listing *l = ctx;
     const bool gap = r->gap_since_ms > 0;
-    const struct row row = {.r = *r,
-                            .hole = r->hole,
-                            .state = state,
-                            .now_ms = l->now_ms,
-                            .lease_ms = r->lease_until_ms ? r->lease_until_ms : r->updated_ms,
-                            .gap_from = gap ? r->last_seq + 1 : -1,
-                            .gap_to = gap ? r->gap_to : -1};
+    const long long left_s = (r->lease_until_ms - l->now_ms + 999) / 1000;
+    struct row row = {.r = *r,
+                      .hole = r->hole,
+                      .state = state,
+                      .status = state == AMP_CURSOR_RETIRED ? "retired"
+                                : state != AMP_CURSOR_EXPIRED && r->lease_until_ms > l->now_ms
+                                    ? "active"
+                                    : "expired",
+                      .lease_ms = r->lease_until_ms ? r->lease_until_ms : r->updated_ms,
+                      .gap_from = gap ? r->last_seq + 1 : -1,
+                      .gap_to = gap ? r->gap_to : -1};
+
+    snprintf(row.epoch, sizeof row.epoch, "route-epoch-%" PRId64, r->epoch);
+    if (left_s > 0)
+        snprintf(row.lease, sizeof row.lease, left_s < 7200 ? "%llds" : "%lldh",
+                 left_s < 7200 ? left_s : left_s / 3600);
+    if (gap)
+        snprintf(row.gap, sizeof row.gap, "%" PRId64 "..%" PRId64, row.gap_from, row.gap_to);
     return amp_listing_row(l, &row, err);
 }
 

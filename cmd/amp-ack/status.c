@@ -70,22 +70,9 @@ static void age_format(int64_t ms, char out[24])
 struct row {
     struct amp_span id;
     struct amp_message_rec r;
-    int64_t due_ms, now_ms;
+    int64_t due_ms;
+    char way[128], overdue[24];
 };
-
-static struct amp_span way_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct row *r = row;
-    snprintf(mem, AMP_CELL_MAX, "%.*s → %.*s", AMP_CLIP(r->r.from, 48), AMP_CLIP(r->r.to, 48));
-    return amp_span_str(mem);
-}
-
-static struct amp_span overdue_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct row *r = row;
-    age_format(r->now_ms - r->due_ms, mem);
-    return r->due_ms > 0 ? amp_span_str(mem) : AMP_SPAN("");
-}
 
 static void acks_put(const void *row, const char *key, struct amp_jw *w)
 {
@@ -101,7 +88,7 @@ static const struct amp_column columns[] = {
     EVER(TEXT, "type", NULL, r.type),
     EVER(TEXT, "from", NULL, r.from),
     EVER(TEXT, "to", NULL, r.to),
-    AMP_COLUMN_MADE(NULL, "from → to", way_text),
+    SOME(CHARS, NULL, "from → to", way),
     EVER(TEXT, "task_id", "task", r.task),
     AMP_COLUMN_STATE(struct row, "state", "state", r.state, &amp_delivery_fsm),
     SOME(TEXT, "origin", NULL, r.origin),
@@ -109,7 +96,7 @@ static const struct amp_column columns[] = {
     SOME(TEXT, "given_up", NULL, r.given_up),
     SOME(AGE, "sent", "age", r.sent_ms),
     SOME(TIME, "due", NULL, due_ms),
-    AMP_COLUMN_MADE(NULL, "overdue", overdue_text),
+    SOME(CHARS, NULL, "overdue", overdue),
     SOME(TIME, "timed_out", NULL, r.timed_out_ms),
     SOME(INT, "attempt", NULL, r.attempt),
     AMP_COLUMN_PUT("acks", acks_put, .ever = true),
@@ -128,7 +115,10 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec
     l->count[r.state]++;
     if (!all && !is_open(&r))
         return 0;
-    const struct row row = {id, r, amp_record_due(&r, AMP_SILENCE_MS), l->now_ms};
+    struct row row = {id, r, amp_record_due(&r, AMP_SILENCE_MS)};
+    snprintf(row.way, sizeof row.way, "%.*s → %.*s", AMP_CLIP(r.from, 48), AMP_CLIP(r.to, 48));
+    if (row.due_ms > 0)
+        age_format(l->now_ms - row.due_ms, row.overdue);
     return amp_listing_row(l->list, &row, err);
 }
 

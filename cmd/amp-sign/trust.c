@@ -114,14 +114,8 @@ struct row {
     struct amp_trust_entry e;
     const char *key, *type, *status;
     int64_t after_ms, before_ms;
+    struct amp_span namespaces; /* for people */
 };
-
-static struct amp_span namespaces_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct row *r = row;
-    (void)mem;
-    return r->e.namespaces.n > 0 ? r->e.namespaces : AMP_SPAN("*");
-}
 
 static struct amp_span place_text(const void *row, char mem[AMP_CELL_MAX])
 {
@@ -138,7 +132,7 @@ static const struct amp_column columns[] = {
     EVER(CSTR, "status", "STATUS", status),
     EVER(TEXT, "principals", "PRINCIPALS", e.principals),
     SOME(TEXT, "namespaces", NULL, e.namespaces),
-    AMP_COLUMN_MADE(NULL, "NAMESPACES", namespaces_text),
+    SOME(TEXT, NULL, "NAMESPACES", namespaces),
     SOME(TIME, "valid_after", NULL, after_ms),
     SOME(TIME, "valid_before", "UNTIL", before_ms),
     SOME(TIME, "revoked_from", NULL, e.revoked_ms),
@@ -157,7 +151,8 @@ static int entry_print(void *ctx, const struct amp_trust_entry *e, struct amp_er
                             .type = e->key->type,
                             .status = status_of(e, l->now_ms),
                             .after_ms = e->valid_after_s * 1000,
-                            .before_ms = e->valid_before_s * 1000};
+                            .before_ms = e->valid_before_s * 1000,
+                            .namespaces = e->namespaces.n ? e->namespaces : AMP_SPAN("*")};
     return amp_listing_row(ctx, &row, err);
 }
 

@@ -57,11 +57,15 @@ extern struct hitl_author hitl_author;
  * hitl_author, and hitl_operator to the key's NAME. */
 int hitl_identities(struct amp_identities **out, struct amp_error *err);
 
-/* list.c: a question, as list and show --json print it; texts are the question's. */
+/* show.c: a question, as list and show --json print it; texts are the question's. */
 struct question_row {
     struct amp_question q;
     const char *protocol, *fallback, *invocation, *reason; /* reason: in words */
     char answers[256]; /* those that the question proposes, else those of its protocol */
+    /* Of show: */
+    const struct amp_evidence *ev;
+    int64_t approvals;
+    struct amp_span message;
 };
 void question_row(const struct amp_question *q, struct question_row *out);
 extern const struct amp_column question_columns[];

@@ -3,13 +3,11 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
-#include <amp/json/writer.h>
 
 #include "cli/list.h"
 #include "hitl.h"
 #include "message/pause/pause.h"
 #include "people/answer/offer.h"
-#include "json/record.h"
 
 static const char *protocol, *reason, *task, *severity;
 
@@ -28,76 +26,6 @@ static bool is_listed(const struct amp_question *q)
            (!reason || strcmp(reason, q->reason) == 0) &&
            (!severity || strcmp(severity, q->severity) == 0) &&
            (!task || strcmp(task, q->about.task) == 0);
-}
-
-static void actions_put(const void *row, const char *key, struct amp_jw *w)
-{
-    amp_jw_member_open(w, key, '[');
-    for (const struct amp_action *a = amp_question_actions(row); a->name; a++)
-        amp_jw_str(w, amp_span_str(a->name));
-    amp_jw_close(w, ']');
-}
-
-static void proposed_put(const void *row, const char *key, struct amp_jw *w)
-{
-    const struct amp_question *q = row;
-    const struct amp_question_terms *t = amp_question_terms(q);
-    const char *own;
-
-    amp_jw_member_open(w, key, '[');
-    for (size_t i = 0; t->proposed && (own = t->proposed(q->message, i)); i++)
-        if (*own)
-            amp_jw_str(w, amp_span_str(own));
-    amp_jw_close(w, ']');
-}
-
-#define EVER(form, key, head, member) AMP_COLUMN_EVER(form, struct question_row, key, head, member)
-#define SOME(form, key, head, member) AMP_COLUMN(form, struct question_row, key, head, member)
-const struct amp_column question_columns[] = {
-    EVER(CHARS, "key", NULL, q.key),
-    EVER(CHARS, "id", "ID", q.id),
-    EVER(CSTR, "protocol", "PROTOCOL", protocol),
-    SOME(CHARS, "severity", "SEVERITY", q.severity),
-    SOME(CSTR, NULL, "REASON", reason),
-    EVER(AGE, "arrived", "AGE", q.arrived_ms),
-    SOME(LEFT, "deadline", "DEADLINE", q.deadline_ms),
-    AMP_COLUMN_STATE(struct question_row, "state", "STATE", q.state, &amp_escalation_fsm),
-    EVER(CHARS, NULL, "ABOUT", q.name),
-    EVER(CHARS, NULL, "ANSWERS", answers),
-    EVER(CSTR, "invocation", NULL, invocation),
-    SOME(CHARS, "task", NULL, q.about.task),
-    SOME(CHARS, "about", NULL, q.about.id),
-    SOME(CHARS, "reason", NULL, q.reason),
-    SOME(CHARS, "why", NULL, q.why),
-    SOME(CHARS, "risk", NULL, q.risk),
-    EVER(CSTR, "fallback", NULL, fallback),
-    SOME(INT, "extensions", NULL, q.extensions),
-    SOME(TIME, "until", NULL, q.until_ms),
-    SOME(CHARS, "refused", NULL, q.refused),
-    AMP_COLUMN_PUT("actions", actions_put, .ever = true),
-    AMP_COLUMN_PUT("proposed", proposed_put, .ever = true),
-    {0},
-};
-
-void question_row(const struct amp_question *q, struct question_row *out)
-{
-    const struct amp_question_terms *t = amp_question_terms(q);
-    const char *own;
-    size_t n = 0;
-
-    *out = (struct question_row){.q = *q,
-                                 .protocol = amp_protocol_name(q->protocol),
-                                 .fallback = amp_fallback_name(q->fallback),
-                                 .invocation = amp_question_invocation(q),
-                                 .reason = *q->why ? q->why : q->reason};
-    if (q->state != AMP_ESC_DEFERRED)
-        out->q.until_ms = 0;
-    for (size_t i = 0; t->proposed && (own = t->proposed(q->message, i)); i++)
-        if (*own && n < sizeof out->answers)
-            n += (size_t)snprintf(out->answers + n, sizeof out->answers - n, "%s%.40s",
-                                  n ? ", " : "", own);
-    if (!*out->answers)
-        snprintf(out->answers, sizeof out->answers, "%s", amp_answer_words(q));
 }
 
 struct listing {

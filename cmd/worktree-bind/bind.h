@@ -100,9 +100,11 @@ struct binding_row {
     bool has_git;
     struct amp_git_worktree tree;
     char task[AMP_TASK_ID_MAX];
+    char changes[48], commits[56]; /* for people, as works_on: the task */
+    const char *works_on;
 };
 void binding_row_init(struct binding_row *r, const struct amp_binding *b);
-/* Sets its directories; call it last, because they are texts of r. */
+/* Sets its directories and texts; call it last, because they point into r. */
 void binding_row_place(struct binding_row *r);
 extern const struct amp_column binding_columns[];
 extern const struct amp_column binding_line_columns[]; /* of lines for programs */

@@ -118,13 +118,33 @@ void binding_row_init(struct binding_row *r, const struct amp_binding *b)
     r->tree.changes = r->tree.ahead = r->tree.behind = -1;
 }
 
+static const char *count_text(int64_t n, const char *before, char out[24])
+{
+    if (n < 0)
+        return "?";
+    snprintf(out, 24, "%s%lld", before, (long long)n);
+    return out;
+}
+
 void binding_row_place(struct binding_row *r)
 {
     const struct amp_binding *b = &r->b;
     const bool away = b->state == AMP_BINDING_BOUND_NON_HOME;
+    const int64_t n = r->tree.changes;
+    char a[24], z[24];
     r->worktree = away && *b->other ? b->other : b->worktree;
     r->home = away ? b->worktree : "";
     r->target = b->state == AMP_BINDING_SWITCH_PENDING ? b->other : "";
+    r->works_on = *r->task ? r->task : "-";
+    if (n == 0 || !r->has_git)
+        snprintf(r->changes, sizeof r->changes, "%s", r->has_git ? "clean" : "-");
+    else
+        snprintf(r->changes, sizeof r->changes, "%s file%s", count_text(n, "", a),
+                 n == 1 ? "" : "s");
+    snprintf(r->commits, sizeof r->commits, "-");
+    if (r->has_git)
+        snprintf(r->commits, sizeof r->commits, "%s %s", count_text(r->tree.ahead, "+", a),
+                 count_text(r->tree.behind, "-", z));
 }
 
 static struct amp_span place_text(const void *row, char mem[AMP_CELL_MAX])
@@ -133,43 +153,6 @@ static struct amp_span place_text(const void *row, char mem[AMP_CELL_MAX])
     if (b->state != AMP_BINDING_BIND_FAILED)
         return amp_span_str(binding_path(b));
     snprintf(mem, AMP_CELL_MAX, "%s: %s", amp_bind_reason_name(b->reason), b->why);
-    return amp_span_str(mem);
-}
-
-static const char *count_text(int64_t n, const char *before, char out[32])
-{
-    if (n < 0)
-        return "?";
-    snprintf(out, 32, "%s%lld", before, (long long)n);
-    return out;
-}
-
-static struct amp_span changes_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct binding_row *r = row;
-    const int64_t n = r->tree.changes;
-    char count[32];
-    if (!r->has_git || n == 0)
-        return amp_span_str(r->has_git ? "clean" : "-");
-    snprintf(mem, AMP_CELL_MAX, "%s file%s", count_text(n, "", count), n == 1 ? "" : "s");
-    return amp_span_str(mem);
-}
-
-static struct amp_span commits_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct binding_row *r = row;
-    char ahead[32], behind[32];
-    if (!r->has_git)
-        return AMP_SPAN("-");
-    snprintf(mem, AMP_CELL_MAX, "%s %s", count_text(r->tree.ahead, "+", ahead),
-             count_text(r->tree.behind, "-", behind));
-    return amp_span_str(mem);
-}
-
-static struct amp_span task_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct binding_row *r = row;
-    snprintf(mem, AMP_CELL_MAX, "%.60s", *r->task ? r->task : "-");
     return amp_span_str(mem);
 }
 
@@ -194,8 +177,8 @@ const struct amp_column binding_columns[] = {
     SOME(CHARS, "branch", "branch", b.branch),
     AMP_COLUMN(WORD, struct binding_row, "reason", NULL, b.reason, .word = amp_bind_reason_name),
     SOME(CHARS, "why", NULL, b.why),
-    AMP_COLUMN_MADE(NULL, "changes", changes_text),
-    AMP_COLUMN_MADE(NULL, "commits", commits_text),
+    SOME(CHARS, NULL, "changes", changes),
+    SOME(CHARS, NULL, "commits", commits),
     SOME(AGE, "since", "age", b.since_ms),
     SOME(TIME, "until", NULL, b.due_ms),
     SOME(CSTR, "ref_message_id", NULL, ref),
@@ -208,7 +191,7 @@ const struct amp_column binding_columns[] = {
     SOME(CHARS, "head", NULL, tree.head),
     SOME(TIME, "head_at", NULL, tree.head_ms),
     SOME(CHARS, "task_id", NULL, task),
-    AMP_COLUMN_MADE(NULL, "task", task_text),
+    SOME(CSTR, NULL, "task", works_on),
     AMP_COLUMN_MADE(NULL, "worktree", place_text),
     {0},
 };
@@ -217,10 +200,10 @@ const struct amp_column binding_line_columns[] = {
     STATE,
     AMP_COLUMN_MADE(NULL, "worktree", place_text),
     SOME(CHARS, NULL, "branch", b.branch),
-    AMP_COLUMN_MADE(NULL, "changes", changes_text),
-    AMP_COLUMN_MADE(NULL, "commits", commits_text),
+    SOME(CHARS, NULL, "changes", changes),
+    SOME(CHARS, NULL, "commits", commits),
     SOME(AGE, NULL, "age", b.since_ms),
-    AMP_COLUMN_MADE(NULL, "task", task_text),
+    SOME(CSTR, NULL, "task", works_on),
     {0},
 };
 

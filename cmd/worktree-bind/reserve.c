@@ -28,19 +28,13 @@ static int holder_check(const char *act, struct amp_error *err)
 struct row {
     struct amp_reservation r;
     int64_t since_ms;
+    struct amp_span task; /* for people */
 };
-
-static struct amp_span task_text(const void *row, char mem[AMP_CELL_MAX])
-{
-    const struct row *r = row;
-    (void)mem;
-    return r->r.task.n ? r->r.task : AMP_SPAN("-");
-}
 
 static const struct amp_column columns[] = {
     AMP_COLUMN_EVER(TEXT, struct row, "holder", "holder", r.holder),
     AMP_COLUMN(TEXT, struct row, "task_id", NULL, r.task),
-    AMP_COLUMN_MADE(NULL, "task", task_text),
+    AMP_COLUMN(TEXT, struct row, NULL, "task", task),
     AMP_COLUMN_EVER(TEXT, struct row, "pattern", "pattern", r.pattern),
     AMP_COLUMN_EVER(TIME, struct row, "since", NULL, since_ms),
     {0},
@@ -49,7 +43,7 @@ static const struct amp_column columns[] = {
 static int reservation_print(void *ctx, const struct amp_reservation *r, int64_t since_ms,
                              struct amp_error *err)
 {
-    const struct row row = {*r, since_ms};
+    const struct row row = {*r, since_ms, r->task.n ? r->task : AMP_SPAN("-")};
     return amp_listing_row(ctx, &row, err);
 }
 

@@ -117,6 +117,9 @@ T-2026-003 queued (1st) 1 AGE work of z" ]
   grep -q "^  logs         | $PWD/state/run/T-2026-002/executor" out
   run -1 grep -v '^$\|^==\|^--\|^  \|^[0-9-]\{10\} ' out
   hitl-prompt show T-2026-002 >/dev/null
+  # Programs get the events before the question.
+  hitl-prompt show T-2026-002 --json |
+    jq -e '.history | length > 3 and .[0].at != null and .[0].depth == 0 and .[0].text == "dispatch to coordinator by admin"'
   task-dispatch show 1 | grep -q "^  task-dispatch land T-2026-001"
   # The log takes the same names, and is not silent about others.
   amp-ack log --task 2 >by-number
