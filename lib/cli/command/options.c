@@ -67,12 +67,12 @@ const struct amp_opt *cli_opt_at(const struct cli_parse *p, int n)
 
 int cli_opt_find(const struct cli_parse *p, char letter, struct amp_span name)
 {
-    const struct amp_opt *o;
-    int found = -1;
+    int found = -1, i = 0;
     /* The last one counts, so that a tool can replace a letter of a standard option. */
-    for (int i = 0; i < CLI_MAX_OPTS && (o = cli_opt_at(p, i)); i++)
-        if (letter ? o->letter == letter : o->name && amp_span_is(name, o->name))
-            found = i;
+    for (size_t t = 0; t < sizeof p->tables / sizeof p->tables[0]; t++)
+        for (const struct amp_opt *o = p->tables[t]; o && (o->name || o->letter); o++, i++)
+            if (letter ? o->letter == letter : o->name && amp_span_is(name, o->name))
+                found = i;
     return found;
 }
 
@@ -326,10 +326,10 @@ const char *cli_text_of(const struct cli_parse *p, const char *name)
 
 int cli_settings(const struct cli_parse *p, struct amp_error *err)
 {
+    const char *config = cli_text_of(p, "config"), *state = cli_text_of(p, "state");
     struct amp_error why;
     for (const struct amp_setting *s = cli_tool->settings; s && s->key; s++)
-        if (amp_config_values(cli_text_of(p, "config"), cli_text_of(p, "state"), s->key, s->set,
-                              NULL, &why))
+        if (amp_config_values(config, state, s->key, s->set, NULL, &why))
             return why.status == AMP_USAGE
                        ? amp_fail_text(err, AMP_CONFIG, why.code, "%s in amp.json: %s", s->key,
                                        why.what)
@@ -362,11 +362,11 @@ int cli_parse_rest(struct cli_parse *p, bool finds_state, struct amp_error *err)
     }
     if (finds_state && state_find(p, err))
         return -1;
+    const char *config = cli_text_of(p, "config"), *state = cli_text_of(p, "state");
     for (int i = 0; (o = cli_opt_at(p, i)); i++) {
         struct config_arg arg = {p, i};
         if (o->config && !p->seen[i] &&
-            amp_config_values(cli_text_of(p, "config"), cli_text_of(p, "state"), o->config,
-                              set_from_config, &arg, err))
+            amp_config_values(config, state, o->config, set_from_config, &arg, err))
             return -1;
     }
     return 0;
