@@ -452,9 +452,10 @@ int amp_store_due_window(struct amp_store *s, const struct amp_store_window *w,
     return keys_each(s, &how, &b, fn, ctx, err);
 }
 
-/* The number that a statement over a kind gives, 0 if it gives none. */
+/* The number that a statement over a kind gives, 0 if it gives none; of: its second number, or
+ * NULL. */
 static int kind_number_read(struct amp_store *s, enum amp_index_statement which,
-                            const struct bounds *b, int64_t *n, struct amp_error *err)
+                            const struct bounds *b, int64_t *n, int64_t *of, struct amp_error *err)
 {
     if (amp_turn_index(s, err) < 0)
         return -1;
@@ -463,6 +464,8 @@ static int kind_number_read(struct amp_store *s, enum amp_index_statement which,
     if (rc < 0)
         return -1;
     *n = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
+    if (of)
+        *of = rc == 1 ? sqlite3_column_int64(st, 1) : 0;
     sqlite3_reset(st);
     return 0;
 }
@@ -471,20 +474,20 @@ int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
                        struct amp_error *err)
 {
     struct bounds b;
-    int64_t n = 0;
+    int64_t n = 0, soon = 0;
     bool own;
     if (bounds_make(kind, AMP_SPAN(""), &b, err) < 0 || amp_turn_enter(s, &own, err) < 0)
         return -1;
-    /* The first statement is quick, and gives the same number or 0. */
-    enum due_way way = DUE_OF_ALL;
-    int rc = kind_number_read(s, AMP_IX_NEXT_DUE_SOON, &b, &n, err);
-    if (rc == 0 && !n)
+    /* The first statement is quick. If it has all deadlines, or one of this kind, it is enough. */
+    enum due_way way = DUE_NONE;
+    int rc = kind_number_read(s, AMP_IX_NEXT_DUE_SOON, &b, &n, &soon, err);
+    if (rc == 0 && !n && soon == AMP_INDEX_SOON)
         rc = due_way_find(s, kind, &way, err);
-    if (rc == 0 && !n && way != DUE_NONE)
+    if (rc == 0 && way != DUE_NONE)
         rc = kind_number_read(s, way == DUE_OF_FEW ? AMP_IX_NEXT_DUE_OF_FEW : AMP_IX_NEXT_DUE, &b,
-                              &n, err);
+                              &n, NULL, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = kind_number_read(s, AMP_IX_NEXT_DUE, &b, &n, err);
+        rc = kind_number_read(s, AMP_IX_NEXT_DUE, &b, &n, NULL, err);
     if (amp_turn_leave(s, own, rc, err) < 0)
         return -1;
     *due_ms = n;

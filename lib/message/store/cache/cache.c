@@ -29,6 +29,7 @@ void amp_cache_release(struct amp_cache *c)
 void amp_cache_clear(struct amp_cache *c, uint64_t from)
 {
     c->from = from;
+    c->past = AMP_CACHE_PAST_UNKNOWN;
     c->n = 0;
     c->n_out = 0;
     c->frames = 0;
@@ -231,6 +232,7 @@ static int note_past(struct amp_cache *c, const struct amp_frame *f, struct amp_
             return -1;
         e->n = f->head.n;
         e->rec.at = (struct amp_place){.off = (uint64_t)p->since};
+        c->past = AMP_CACHE_PAST_SOME;
     }
     return 0;
 }

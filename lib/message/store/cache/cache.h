@@ -48,6 +48,8 @@ struct amp_cache {
     uint32_t slots;
     uint32_t frames;
     uint64_t from; /* the cache has the frames after this number */
+    /* Whether a key is remembered without its record (keep/keep.h), here or in the index. */
+    enum amp_cache_past { AMP_CACHE_PAST_UNKNOWN, AMP_CACHE_PAST_NONE, AMP_CACHE_PAST_SOME } past;
     struct amp_buf text;
     struct amp_cache_out *out;
     uint32_t n_out, cap_out;

@@ -302,3 +302,12 @@ int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_sp
     }
     return rc;
 }
+
+int amp_index_any_past(struct amp_index *ix, struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_query(ix, AMP_IX_ANY_PAST, err);
+    int rc = st ? amp_index_step(ix, st, err) : -1;
+    if (st)
+        sqlite3_reset(st);
+    return rc;
+}

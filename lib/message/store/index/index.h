@@ -30,6 +30,7 @@ struct sqlite3_stmt;
     X(PUT_REC, "REPLACE INTO rec VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                      \
     X(DEL_REC, "DELETE FROM rec WHERE key=?1")                                                     \
     X(SEEN, "SELECT * FROM seen WHERE c=?1 AND id=?2")                                             \
+    X(ANY_PAST, "SELECT 1 FROM seen WHERE c='' LIMIT 1")                                           \
     X(PUT_SEEN, "REPLACE INTO seen VALUES(?1,?2,?3,?4,?5,?6,?7)")                                  \
     X(PUT_BLOB, "REPLACE INTO blob VALUES(?1,?2,?3)")                                              \
     X(BLOB, "SELECT * FROM blob WHERE name=?1")                                                    \
@@ -53,9 +54,10 @@ struct sqlite3_stmt;
                   " ORDER BY due DESC,key DESC LIMIT ?5 OFFSET ?6")                                \
     X(COUNT_OVERDUE, "SELECT count(*) FROM (SELECT 1 FROM rec WHERE due>0 AND due<=?3 AND key>?1"  \
                      " AND key<?2 LIMIT ?4)")                                                      \
-    /* One of the first records that are due, if one of them is of that kind. */                   \
-    X(NEXT_DUE_SOON, "SELECT due FROM (SELECT due,key FROM rec WHERE due>0 ORDER BY due LIMIT 64)" \
-                     " WHERE key>?1 AND key<?2 ORDER BY due LIMIT 1")                              \
+    /* Among the first records that are due: the first of that kind or NULL, and how many there    \
+     * are. */                                                                                     \
+    X(NEXT_DUE_SOON, "SELECT min(CASE WHEN key>?1 AND key<?2 THEN due END),count(*) FROM"          \
+                     " (SELECT due,key FROM rec WHERE due>0 ORDER BY due LIMIT 64)")               \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
     X(NEXT_DUE_OF_FEW,                                                                             \
       "SELECT due FROM rec WHERE +due>0 AND key>?1 AND key<?2 ORDER BY +due LIMIT 1")              \
@@ -68,7 +70,7 @@ enum amp_index_statement {
         AMP_IX_COUNT
 };
 
-enum { AMP_INDEX_BUSY_MS = 10000 };
+enum { AMP_INDEX_BUSY_MS = 10000, AMP_INDEX_SOON = 64 /* the limit of NEXT_DUE_SOON */ };
 enum amp_index_table {
     AMP_INDEX_REC,
     AMP_INDEX_SEEN,
@@ -172,6 +174,8 @@ int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_re
                   struct amp_error *err);
 int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
                    struct amp_place *out, struct amp_error *err);
+/* Whether a key is remembered without its record: 1, 0, -1. */
+int amp_index_any_past(struct amp_index *ix, struct amp_error *err);
 /* Reads a row of rec; a place from three columns of a row: segment, offset and length. */
 void amp_index_read_rec(struct sqlite3_stmt *st, struct amp_index_rec *out);
 struct amp_place amp_index_read_place(struct sqlite3_stmt *st, int column);

@@ -152,11 +152,26 @@ int amp_keep_is_over(struct amp_store *s, struct amp_span key, const struct amp_
     return rc < 0 ? -1 : over;
 }
 
+/* Whether no key is remembered at all. The index is asked once for the frames up to cache.from; the
+ * cache has the later ones. */
+static bool nothing_is_past(struct amp_store *s)
+{
+    struct amp_cache *c = &s->cache;
+    if (c->past == AMP_CACHE_PAST_UNKNOWN) {
+        int rc = amp_index_any_past(&s->index, NULL);
+        if (rc >= 0)
+            c->past = rc ? AMP_CACHE_PAST_SOME : AMP_CACHE_PAST_NONE;
+    }
+    return c->past == AMP_CACHE_PAST_NONE && !c->incomplete;
+}
+
 int amp_keep_is_forgotten(struct amp_store *s, struct amp_span key, struct amp_error *err)
 {
-    const struct amp_keep *rule = rule_find(s, key, NULL);
     struct amp_place at;
     const struct amp_span none = {0};
+    if (!s->opt.keep || nothing_is_past(s))
+        return 0;
+    const struct amp_keep *rule = rule_find(s, key, NULL);
     if (!rule || !rule->remembered)
         return 0;
     if (amp_cache_seen(&s->cache, none, key, &at))
