@@ -22,6 +22,7 @@ struct window {
     int fd;
     uint64_t off; /* of buf's first byte */
     uint64_t size;
+    unsigned reads;
 };
 
 enum { STEP = 2 * AMP_FRAME_MAX };
@@ -37,6 +38,7 @@ static int window_at(struct window *w, uint64_t at, const char **p, size_t *n,
         uint64_t take = rest < STEP ? rest : STEP;
         amp_buf_reset(w->buf);
         w->off = at;
+        w->reads++;
         if (amp_buf_reserve(w->buf, take, err) < 0)
             return -1;
         while (w->buf->len < take) {
@@ -67,7 +69,7 @@ static int window_open(struct window *w, struct amp_log *l, uint32_t seg, struct
         return -1;
     if (fstat(fd, &st) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat the log");
-    *w = (struct window){&l->scan, fd, 0, (uint64_t)st.st_size};
+    *w = (struct window){.buf = &l->scan, .fd = fd, .size = (uint64_t)st.st_size};
     return 0;
 }
 
@@ -194,6 +196,7 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
 {
     struct window w;
     uint64_t next = 0, ended = 0; /* the turn is known to end at this offset */
+    unsigned checked = 0;         /* the read that gave the bytes in which it was checked */
     const char *p;
     size_t n;
     bool is_last = pos->seg == l->last;
@@ -205,17 +208,22 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
         struct amp_frame_head h;
         if (window_at(&w, pos->off, &p, &n, err) < 0)
             return -1;
-        if (!amp_frame_check(p, n, &h) || !amp_pos_precedes(pos, &h)) {
+        bool known = pos->off < ended && w.reads == checked;
+        if (!(known ? amp_frame_peek(p, n, &h) : amp_frame_check(p, n, &h)) ||
+            !amp_pos_precedes(pos, &h)) {
             *ends = false;
             return 0;
         }
         if (!h.ends && pos->off >= ended) {
             struct amp_pos at = *pos;
+            unsigned reads = w.reads;
+            amp_pos_advance(&at, &h);
             if (!turn_ends(l, &w, &at, next)) {
                 *ends = false;
                 return 0;
             }
             ended = at.off;
+            checked = w.reads == reads ? reads : 0;
             if (window_at(&w, pos->off, &p, &n, err) < 0)
                 return -1;
         }
