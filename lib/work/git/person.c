@@ -47,18 +47,33 @@ static bool own_environment(char *const *envp, struct amp_agent_caller *out)
     return found;
 }
 
-/* Calls fn for the ancestors of this process, then for the leaders of its process group and
- * session, because an orphan has no ancestors any more. */
-static bool relatives_match(bool (*fn)(pid_t pid, void *ctx), void *ctx)
+/* The ancestors of this process, then the leaders of its process group and session, because an
+ * orphan has no ancestors any more. */
+struct relatives {
+    pid_t pid[ANCESTORS_MAX + 2];
+    size_t n;
+};
+
+static void relatives_find(struct relatives *r)
 {
     pid_t pid = getppid(), leaders[] = {getpgrp(), getsid(0)};
 
     /* Also process 1: in a sandbox it is the agent's; elsewhere it cannot be read, or is not. */
-    for (int n = 0; pid >= 1 && n < ANCESTORS_MAX; n++, pid = amp_process_parent(pid))
-        if (fn(pid, ctx))
-            return true;
-    for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)
-        if (leaders[i] > 1 && leaders[i] != getpid() && fn(leaders[i], ctx))
+    for (r->n = 0; pid >= 1 && r->n < ANCESTORS_MAX; pid = amp_process_parent(pid))
+        r->pid[r->n++] = pid;
+    for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++) {
+        size_t known = 0;
+        while (known < r->n && r->pid[known] != leaders[i])
+            known++;
+        if (known == r->n && leaders[i] > 1 && leaders[i] != getpid())
+            r->pid[r->n++] = leaders[i];
+    }
+}
+
+static bool relatives_match(const struct relatives *r, bool (*fn)(pid_t pid, void *ctx), void *ctx)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (fn(r->pid[i], ctx))
             return true;
     return false;
 }
@@ -81,14 +96,22 @@ static bool was_started_as_agent(pid_t pid, void *ctx)
     return true;
 }
 
-bool amp_agent_started(struct amp_agent_caller *out)
+static bool relatives_started(const struct relatives *r, struct amp_agent_caller *out)
 {
     struct started s = {out, {0}};
 
     amp_buf_init(&s.env, AMP_ENVIRON_MAX + 65536);
-    bool found = relatives_match(was_started_as_agent, &s);
+    bool found = relatives_match(r, was_started_as_agent, &s);
     amp_buf_release(&s.env);
     return found;
+}
+
+bool amp_agent_started(struct amp_agent_caller *out)
+{
+    struct relatives r;
+
+    relatives_find(&r);
+    return relatives_started(&r, out);
 }
 
 /* Opens the git directory of the worktree at dir: ".git" itself, or the directory that the file
@@ -162,9 +185,13 @@ static bool works_in_agents_worktree(pid_t pid, void *ctx)
 
 bool amp_agent_calls(char *const *envp, struct amp_agent_caller *out)
 {
-    return own_environment(envp, out) || amp_agent_started(out) ||
-           works_in_agents_worktree(getpid(), out) ||
-           relatives_match(works_in_agents_worktree, out);
+    struct relatives r;
+
+    if (own_environment(envp, out))
+        return true;
+    relatives_find(&r);
+    return relatives_started(&r, out) || works_in_agents_worktree(getpid(), out) ||
+           relatives_match(&r, works_in_agents_worktree, out);
 }
 
 /* ---- reporting a refusal ---- */
@@ -200,9 +227,13 @@ static void refusal_report(char *const *envp, const struct amp_error *why)
 
     for (size_t i = 0; envp && envp[i] && !found; i++)
         found = control_find(amp_span_str(envp[i]), path);
-    amp_buf_init(&f.env, AMP_ENVIRON_MAX + 65536);
-    found = found || relatives_match(has_control, &f);
-    amp_buf_release(&f.env);
+    if (!found) {
+        struct relatives r;
+        relatives_find(&r);
+        amp_buf_init(&f.env, AMP_ENVIRON_MAX + 65536);
+        found = relatives_match(&r, has_control, &f);
+        amp_buf_release(&f.env);
+    }
     /* The FIFO and its reader belong to the agent's worker: nothing is waited for. */
     AMP_CLOSE int fd = found ? open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
