@@ -52,6 +52,13 @@ static const struct rule *rule_find(const struct amp_router *r, const struct amp
     return NULL;
 }
 
+/* Whether a call_id has to be assigned; a bare view does not have it. */
+static bool call_is_unnamed(const struct amp_view *v)
+{
+    return v->kind == AMP_KIND_TOOL_CALL &&
+           amp_tape_pointer(v->tape, 0, AMP_SPAN("/payload/call_id")) == AMP_TOK_NONE;
+}
+
 bool amp_direct_take(struct amp_router *r, struct amp_span line)
 {
     struct amp_view v;
@@ -59,8 +66,7 @@ bool amp_direct_take(struct amp_router *r, struct amp_span line)
     if (!r->direct.open || r->undecided.first ||
         amp_reader_line(r->intake.reader, line, &r->direct.check, &v, NULL, NULL, &err) != 1 ||
         v.text.p != v.message.p || v.kind == AMP_KIND_CHUNK || v.kind == AMP_KIND_BATCH ||
-        v.kind == AMP_KIND_TOOL_CALL || /* a call_id may have to be assigned */
-        has_nul(v.tape))
+        call_is_unnamed(&v) || has_nul(v.tape))
         return false;
     const struct rule *rule = rule_find(r, &v);
     if (!rule || !amp_outlet_write(r->outlets, rule->port, line))
