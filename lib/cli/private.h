@@ -1,4 +1,4 @@
-/* Shared by the files of this room. */
+/* Shared by the files of this folder. */
 #ifndef CLI_PRIVATE_H
 #define CLI_PRIVATE_H
 

@@ -1,6 +1,7 @@
 /*
- * Functions by which this room reads facts about agents and tasks, which are in higher rooms.
- * amp_store_options.facts has them (people/facts.h); without them no role, tool or task is found.
+ * Functions by which this house reads facts about agents and tasks, which are in higher
+ * houses. amp_store_options.facts has them (people/facts.h); without them no role, tool or task is
+ * found.
  */
 #ifndef AMP_MESSAGE_FACTS_H
 #define AMP_MESSAGE_FACTS_H
