@@ -61,7 +61,7 @@ declare -A levels=([base]=0 [schema]=1 [fsm]=1 [json]=1 [net]=1 [message/protoco
 arrows_back='
 lib/message/route/address/address.c work/agent/capability.h
 lib/message/route/address/address.c work/agent/work.h
-lib/message/route/handover/outcome.c work/agent/job/contract.h
+lib/message/route/handover/outcome.c work/agent/contract/contract.h
 lib/message/route/handover/outcome.c work/attempt/reply/reply.h
 lib/work/aop/run/loop.c people/question/record.h
 lib/work/aop/run/review.c people/answer/ask/ask.h

@@ -24,7 +24,7 @@
 #include "message/store/store.h"
 #include "message/store/wake.h"
 #include "shared/identity.h"
-#include "work/agent/job/ask.h"
+#include "work/agent/contract/ask.h"
 #include "json/rpc.h"
 
 #define MCP_LINE_MAX    ((size_t)4 << 20)

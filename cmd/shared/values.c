@@ -41,6 +41,8 @@ static int record_give(void *ctx, struct amp_span id, const struct amp_store_rec
 
     if (state >= 0 && (f->open_of->terminal >> state & 1))
         return 0;
+    if (f->open_of == &amp_queue_fsm && id.n >= AMP_QUEUE_ID_MAX) /* a worker's own */
+        return 0;
     return value_give(f, id, rec->state, err);
 }
 

@@ -12,7 +12,7 @@
 #include "shared/work/person.h"
 #include "verbs.h"
 #include "work/agent/agent.h"
-#include "work/agent/job/job.h"
+#include "work/item/machine.h"
 #include "work/task/landing/landing.h"
 #include "work/task/machines.h"
 #include "work/task/policy.h"
@@ -24,8 +24,8 @@
 /* clang-format on */
 AMP_VERBS(VERBS);
 
-static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm,      &amp_agent_fsm,
-                                                 &amp_job_fsm,  &amp_landing_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_task_fsm,  &amp_qa_fsm,      &amp_agent_fsm,
+                                                 &amp_queue_fsm, &amp_landing_fsm, NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {

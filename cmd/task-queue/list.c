@@ -173,8 +173,7 @@ static int place_each(void *ctx, struct amp_span id, const struct amp_order_plac
 static int states_print(struct listing *l, int first, int last, struct amp_error *err)
 {
     for (int s = first; s <= last; s++)
-        if (amp_subject_each(&amp_queue_subject, l->desk.store, amp_queue_fsm.states[s].name,
-                             job_each, l, err) < 0)
+        if (amp_queue_each(l->desk.store, amp_queue_fsm.states[s].name, job_each, l, err) < 0)
             return -1;
     return 0;
 }

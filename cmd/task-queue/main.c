@@ -7,7 +7,6 @@
 #include "shared/values.h"
 #include "shared/work/person.h"
 #include "work/agent/agent.h"
-#include "work/agent/job/job.h"
 #include "work/item/conflict/machine.h"
 #include "work/item/machine.h"
 
@@ -18,8 +17,8 @@
 /* clang-format on */
 AMP_VERBS(VERBS);
 
-static const struct amp_fsm *const machines[] = {
-    &amp_queue_fsm, &amp_conflict_fsm, &amp_breaker_fsm, &amp_agent_fsm, &amp_job_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_queue_fsm, &amp_conflict_fsm,
+                                                 &amp_breaker_fsm, &amp_agent_fsm, NULL};
 
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {

@@ -92,8 +92,7 @@ static int held_add(void *ctx, const void *rec, struct amp_error *err)
 static int held_read(struct status *t)
 {
     for (int s = AMP_QUEUE_CLAIMED; s <= AMP_QUEUE_PREEMPTING; s++)
-        if (amp_subject_each(&amp_queue_subject, t->desk.store, amp_queue_fsm.states[s].name,
-                             held_add, t, t->err) < 0)
+        if (amp_queue_each(t->desk.store, amp_queue_fsm.states[s].name, held_add, t, t->err) < 0)
             return -1;
     return 0;
 }
@@ -119,9 +118,8 @@ static const struct amp_column parked_columns[] = {
 
 static int parked_print(struct status *t)
 {
-    return amp_subject_each(&amp_queue_subject, t->desk.store,
-                            amp_queue_fsm.states[AMP_QUEUE_PARKED].name, amp_listing_row, &t->list,
-                            t->err);
+    return amp_queue_each(t->desk.store, amp_queue_fsm.states[AMP_QUEUE_PARKED].name,
+                          amp_listing_row, &t->list, t->err);
 }
 
 /* ---- types ---- */

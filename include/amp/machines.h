@@ -28,7 +28,6 @@ AMP_API_BEGIN
     X(escalation)                                                                                  \
     X(handoff)                                                                                     \
     X(inbox)                                                                                       \
-    X(job)                                                                                         \
     X(landing)                                                                                     \
     X(pause)                                                                                       \
     X(qa)                                                                                          \

@@ -11,8 +11,8 @@
 #include "message/delivery/record/record.h"
 #include "message/delivery/settle/cost.h"
 #include "people/question/escalation.h"
-#include "work/agent/job/job.h"
 #include "work/git/binding.h"
+#include "work/item/queue.h"
 #include "work/task/landing/landing.h"
 #include "work/task/record.h"
 
@@ -126,6 +126,12 @@ static bool is_settled(const struct amp_tape *t)
     return tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_TRUE;
 }
 
+/* The jobs that agents of a pool take are forgotten by the queue. */
+static bool is_own(const struct amp_tape *t)
+{
+    return amp_tape_get(t, 0, AMP_SPAN("owner")) != AMP_TOK_NONE;
+}
+
 #define RULE(kind_, group_, ...)                                                                   \
     {                                                                                              \
         .kind = (kind_), .group = AMP_KEEP_##group_, __VA_ARGS__                                   \
@@ -147,8 +153,8 @@ const struct amp_keep amp_keep_all[] = {
     RULE("base", tasks, .needed_by = of_part),
     RULE("approval", tasks, .needed_by = of_verdicts),
     RULE(EXPENSE, tasks, .needed_by = of_expense),
-    RULE(AMP_JOB_KIND, jobs, .states = "DONE REFUSED FAILED", .remembered = true,
-         .needed_by = of_job),
+    RULE(AMP_QUEUE_KIND, jobs, .states = "DONE FAILED CANCELLED", .is_final = is_own,
+         .remembered = true, .needed_by = of_job),
     RULE(AMP_ESCALATION_KIND, questions, .states = "DECIDED NOTED ENDED", .remembered = true,
          .needed_by = of_task),
     RULE(AMP_BINDING_KIND, bindings, .states = "UNBOUND"),

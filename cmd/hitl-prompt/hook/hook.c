@@ -23,7 +23,7 @@
 #include "people/question/hook/ask.h"
 #include "replay.h"
 #include "shared/state.h"
-#include "work/agent/job/ask.h"
+#include "work/agent/contract/ask.h"
 #include "work/git/call/call.h"
 
 enum { WORKER_TEXT = 8 << 10, GRANT_ID = 19, CHECK_OPTIONS = 60 };

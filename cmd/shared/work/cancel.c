@@ -89,7 +89,7 @@ int amp_tool_jobs_cancel(struct amp_store *s, const struct amp_tool_cancel *who,
     uint32_t tended = 0;
 
     *out = (struct amp_tool_cancelled){0};
-    int rc = amp_subject_each(&amp_queue_subject, s, NULL, job_match, &f, err);
+    int rc = amp_queue_each(s, NULL, job_match, &f, err);
     for (; rc == 0 && out->cancelled < f.n; out->cancelled++)
         rc = job_end(s, &f, out->cancelled, who, err);
     if (rc == 0 && f.n) /* with the questions about them */

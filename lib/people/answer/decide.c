@@ -229,7 +229,7 @@ static int line_sign(void *ctx, const char *op, struct amp_span line, struct amp
     return amp_decision_sign(&d->signer, op, line, out, key, err);
 }
 
-static int work_none(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+static int work_none(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                      struct amp_error *err)
 {
     return 1;

@@ -5,7 +5,7 @@
 
 #include <amp/base/clock.h>
 
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 
 #define ENDS_MS 700  /* for the tools to end their agents; the grace is AMP_PAUSE_GRACE_MS */
 #define KILL_MS 1500 /* then what is left is killed; the limit of the wait */

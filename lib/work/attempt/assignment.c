@@ -326,7 +326,7 @@ static void why_complete(struct amp_assignment *k)
         snprintf(k->why + n, sizeof k->why - n, ": %s", last);
 }
 
-int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
+int amp_assignment_run(struct amp_worker *w, struct amp_item *job, struct amp_assignment *k,
                        struct amp_error *err)
 {
     struct capture out = {-1, -1, 0}, errs = {-1, -1, 0};
@@ -418,16 +418,17 @@ int64_t amp_assignment_wait(struct amp_worker *w, const struct amp_assignment *k
     return limit > wait ? limit : wait;
 }
 
-int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct amp_assignment *k,
+int amp_assignment_again(struct amp_worker *w, struct amp_item *job, const struct amp_assignment *k,
                          enum amp_attempt_end end, const char *why, bool *spent,
                          struct amp_error *err)
 {
-    struct amp_job_step step = {.why = why};
+    struct amp_queue_step step = {.why = why};
     int64_t wait = end == AMP_END_REPEAT ? amp_assignment_wait(w, k) : 0;
 
     *spent = false;
     if (end == AMP_END_STOPPED) {
-        step.event = AMP_JOB_EV_STOP;
+        /* A pool gives the job back, or goes on with it. */
+        step.event = w->opt->step ? AMP_QUEUE_EV_HALT : AMP_QUEUE_EV_RELEASE;
         step.keeps = w->paused || w->left.yielded;
         w->opt->note(step.keeps ? "%s: stopped; it goes on in its worktree when it is resumed"
                                 : "%s: stopped; it is repeated later",
@@ -439,7 +440,7 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
                                    err);
     }
     if (end == AMP_END_REPEAT && job->attempts <= w->opt->retries + 20) {
-        step.event = AMP_JOB_EV_PARK;
+        step.event = AMP_QUEUE_EV_PARK;
         step.until_ms = amp_now_ms() + (wait > 0 ? wait : w->opt->pause_ms);
         if (wait > 0)
             w->left.limit_ms = step.until_ms;
@@ -454,8 +455,7 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
         *spent = true;
         return 0;
     }
-    step.event = AMP_JOB_EV_BREAK;
-    step.most = w->opt->retries;
+    step.event = AMP_QUEUE_EV_BREAK;
     w->opt->note("%s: %s: not counted against the agent; repeating", job->msg_id, why);
     return amp_worker_conclude(w, job, &step, NULL, AMP_AGENT_EV_FAIL, err);
 }

@@ -5,7 +5,7 @@
 #ifndef AMP_FLOW_WORK_ASSIGNMENT_H
 #define AMP_FLOW_WORK_ASSIGNMENT_H
 
-#include "work/agent/job/control.h"
+#include "work/agent/contract/control.h"
 #include "work/attempt/worker.h"
 #include "work/confine/gate.h"
 
@@ -72,7 +72,7 @@ struct amp_assignment {
     char commit[AMP_OID_MAX]; /* the reviewed commit; after a run its commit, "" if not measured */
     char worktree[PATH_MAX];
     char start[AMP_OID_MAX]; /* run: the branch's commit at the start of the attempt */
-    struct amp_job *job;
+    struct amp_item *job;
     int64_t began_ms;
     struct amp_walls walls;
     struct amp_taking taking;
@@ -144,7 +144,7 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
 int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err);
 /* Runs the agent's command once in the worktree, confined if the worker's options say so, and then
  * takes over what it committed. */
-int amp_assignment_run(struct amp_worker *w, struct amp_job *job, struct amp_assignment *k,
+int amp_assignment_run(struct amp_worker *w, struct amp_item *job, struct amp_assignment *k,
                        struct amp_error *err);
 /* Records what the attempt used, as its answer says, of an attempt whose usage no message reports:
  * that of a reviewer, and of an executor that is repeated. */
@@ -163,7 +163,7 @@ int amp_assignment_tripped(struct amp_worker *w, struct amp_assignment *k, char 
 /* The pause that an agent asked for that ended with status 75, in milliseconds; 0: none. */
 int64_t amp_assignment_wait(struct amp_worker *w, const struct amp_assignment *k);
 #define AMP_RETRY_AFTER_MAX_SEC (30 * 86400)
-int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct amp_assignment *k,
+int amp_assignment_again(struct amp_worker *w, struct amp_item *job, const struct amp_assignment *k,
                          enum amp_attempt_end end, const char *why, bool *spent,
                          struct amp_error *err);
 

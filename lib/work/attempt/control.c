@@ -100,7 +100,7 @@ static int question_send(struct amp_worker *w, struct amp_assignment *k, const c
     AMP_BUF struct amp_buf line = {0};
     char of[256];
     const char *const affected[] = {of, NULL};
-    struct amp_job_step step = {.event = AMP_JOB_EV_SAY};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_SAY};
 
     amp_buf_init(&line, 1 << 18);
     amp_span_copy(k->v->id, of, sizeof of);
@@ -161,7 +161,7 @@ static int withdrawal_send(struct amp_worker *w, struct amp_assignment *k, const
                            const char *why, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
-    struct amp_job_step step = {.event = AMP_JOB_EV_SAY};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_SAY};
     const struct amp_view of = {.id = amp_span_str(ref), .task = k->v->task};
 
     amp_buf_init(&line, 1 << 16);

@@ -1,5 +1,5 @@
 /* Carries out what an agent says through its control FIFO while it works
- * (work/agent/job/control.h). For the files of work/. */
+ * (work/agent/contract/control.h). For the files of work/. */
 #ifndef AMP_FLOW_WORK_CONTROL_H
 #define AMP_FLOW_WORK_CONTROL_H
 

@@ -10,6 +10,7 @@
 #include "message/delivery/sender/identity.h"
 #include "work/agent/work.h"
 #include "work/attempt/io.h"
+#include "work/item/own.h"
 #include "work/task/task.h"
 
 #define HEARTBEAT_MS 30000
@@ -19,7 +20,7 @@ static int has_work(struct amp_worker *w, struct amp_error *err)
 {
     bool any, unsent;
 
-    if (amp_job_any(w->store, w->opt->consumer, &any, err) < 0 ||
+    if (amp_own_any(w->store, w->opt->consumer, &any, err) < 0 ||
         amp_outbox_any(w->store, w->opt->consumer, &unsent, err))
         return -1;
     return any || unsent;

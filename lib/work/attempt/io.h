@@ -30,8 +30,9 @@ int amp_worker_pass(struct amp_worker *w, struct amp_span line, struct amp_error
 /* Looks whether the current task or the agent is suspended: sets halted and paused. */
 int amp_worker_look(struct amp_worker *w, struct amp_error *err);
 
-/* Takes a message as a job, and acknowledges it. NO duplicate_msg_id. */
-int amp_worker_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
+/* Acknowledges the message of a job that was submitted by an input, once. */
+int amp_worker_read(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
+                    struct amp_error *err);
 /* Handles the lines that were read. */
 int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err);
 

@@ -13,6 +13,7 @@
 #include "work/agent/work.h"
 #include "work/attempt/io.h"
 #include "work/handoff/handoff.h"
+#include "work/item/own.h"
 #include "work/task/suspend.h"
 #include "work/task/task.h"
 
@@ -72,16 +73,34 @@ static int lines_record(struct amp_worker *w, const struct amp_worker_lines *lin
     return 0;
 }
 
-static int step_record(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+static int step_record(struct amp_worker *w, struct amp_item *job, struct amp_queue_step *step,
                        const struct amp_worker_lines *lines, struct amp_error *err)
 {
-    if (amp_job_step(w->store, step, job, err))
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_queue_job now;
+
+    if ((w->opt->step ? w->opt->step(w->opt->wait_ctx, step, &mem, &now, err)
+                      : amp_queue_step(w->store, step, &mem, &now, err)) < 0)
         return -1;
+    amp_item_of(&now, job);
     w->io->dirty = true;
     return lines ? lines_record(w, lines, step->emits, err) : 0;
 }
 
-int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+/* The code of a job that failed: the step's, that of the attempt, or that of its kind of end. */
+static void step_code(const struct amp_worker *w, struct amp_queue_step *step)
+{
+    bool answered = step->event == AMP_QUEUE_EV_DONE;
+
+    if (answered && w->left.failed)
+        step->event = AMP_QUEUE_EV_FAIL;
+    if (step->event == AMP_QUEUE_EV_FAIL && !step->code)
+        step->code = *w->left.code ? w->left.code
+                     : answered    ? AMP_CODE(task_failed)
+                                   : AMP_CODE(refused);
+}
+
+int amp_worker_step(struct amp_worker *w, struct amp_item *job, struct amp_queue_step *step,
                     const struct amp_worker_lines *lines, struct amp_error *err)
 {
     char ids[AMP_WORKER_LINES][256], id[256];
@@ -90,32 +109,32 @@ int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_st
     snprintf(id, sizeof id, "%s", job->msg_id);
     if (lines && emits_fill(w, lines, emits, ids, err))
         return -1;
-    step->ref = (struct amp_job_ref){w->opt->consumer, amp_span_str(id)};
+    step_code(w, step);
+    if (!w->opt->step) {
+        step->owner = amp_span_str(w->opt->consumer);
+        step->id = amp_span_str(id);
+        step->worker = step->actor = w->opt->consumer;
+    }
     step->emits = emits;
     step->n_emits = lines ? lines->n : 0;
     step->now_ms = amp_now_ms();
-    /* Among the steps without lines, only these end a job. */
-    bool may_end = step->event == AMP_JOB_EV_ANSWER || step->event == AMP_JOB_EV_REFUSE ||
-                   (step->event == AMP_JOB_EV_BREAK && step->most == 0);
-    if ((!lines && !may_end) || !w->opt->claimed)
+    if (!w->opt->step)
         return step_record(w, job, step, lines, err);
-    if (may_end)
+    if (step->event == AMP_QUEUE_EV_DONE || step->event == AMP_QUEUE_EV_FAIL ||
+        step->event == AMP_QUEUE_EV_PARK)
         w->opt->leaves(w->opt->wait_ctx);
     if (amp_store_begin(w->store, err) < 0)
         return -1;
-    int rc =
-        w->opt->claimed(w->opt->wait_ctx, err) < 0 ? -1 : step_record(w, job, step, lines, err);
-    if (rc == 0 && amp_job_ended(job))
-        rc = w->opt->ended(w->opt->wait_ctx, job, err);
+    int rc = step_record(w, job, step, lines, err);
     amp_store_end(w->store);
     return rc;
 }
 
-int amp_worker_conclude(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+int amp_worker_conclude(struct amp_worker *w, struct amp_item *job, struct amp_queue_step *step,
                         const struct amp_worker_lines *lines, uint8_t agent_event,
                         struct amp_error *err)
 {
-    w->left.failed = agent_event == AMP_AGENT_EV_FAIL && step->event != AMP_JOB_EV_BREAK;
+    w->left.failed = agent_event == AMP_AGENT_EV_FAIL && step->event != AMP_QUEUE_EV_BREAK;
     return amp_worker_step(w, job, step, lines, err) < 0 ? -1
                                                          : amp_worker_finish(w, agent_event, err);
 }
@@ -180,14 +199,15 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
     /* The id belongs to another message: the nack is sent, but nothing is recorded. */
     if (amp_code_is(code, duplicate_msg_id))
         return amp_worker_send(w, amp_buf_span(&nack), err) < 0 ? -1 : 1;
-    const struct amp_job_take t = {
-        .ref = {w->opt->consumer, v->id},
-        .line = v->message,
-        .agent = w->opt->agent,
-        .task = task,
-        .now_ms = amp_now_ms(),
-    };
-    if (amp_job_take(w->store, &t, &outcome, err)) {
+    const struct amp_own_take t = {.owner = w->opt->consumer,
+                                   .type = w->opt->role,
+                                   .protocol = amp_protocol_name(v->protocol),
+                                   .msg_id = v->id,
+                                   .from = v->from,
+                                   .task = v->task,
+                                   .line = v->message,
+                                   .now_ms = amp_now_ms()};
+    if (amp_own_take(w->store, &t, &outcome, err)) {
         if (err->status != AMP_NO)
             return -1;
         outcome = AMP_STORE_REDELIVERED; /* another message has the id; answered nevertheless */
@@ -199,8 +219,8 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
             return -1;
         lines.v[lines.n++] = amp_buf_span(&line);
     }
-    struct amp_job job = {0};
-    struct amp_job_step step = {.event = AMP_JOB_EV_REFUSE, .why = code};
+    struct amp_item job = {0};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_FAIL, .why = code, .code = code};
     amp_span_copy(v->id, job.msg_id, sizeof job.msg_id);
     if (amp_worker_step(w, &job, &step, &lines, err))
         return -1;
@@ -330,7 +350,7 @@ static int pause_note(struct amp_worker *w, const char *name, const struct amp_p
 }
 
 /* Ends a job whose dispatch was replaced, or whose task has ended. */
-static enum amp_claim job_drop(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+static enum amp_claim job_drop(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                                struct amp_error *err)
 {
     AMP_BUF struct amp_buf nack = {0};
@@ -344,7 +364,7 @@ static enum amp_claim job_drop(struct amp_worker *w, struct amp_job *job, const 
                          false, amp_now_ms(), &nack, err) < 0)
         return AMP_CLAIM_FAILED;
     const struct amp_worker_lines lines = {{amp_buf_span(&nack)}, 1};
-    struct amp_job_step step = {.event = AMP_JOB_EV_REFUSE, .why = code};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_FAIL, .why = code};
     return amp_worker_step(w, job, &step, &lines, err) < 0 ? AMP_CLAIM_FAILED : AMP_CLAIM_DROPPED;
 }
 
@@ -379,8 +399,9 @@ static enum amp_claim agent_engage(struct amp_worker *w, const char *name, const
                : AMP_CLAIM_WAITS;
 }
 
-enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
-                                struct amp_span dispatch, struct amp_error *err)
+enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_item *job,
+                                const struct amp_view *v, struct amp_span dispatch,
+                                struct amp_error *err)
 {
     char task[256];
     const struct amp_task_claim claim = {v->task, dispatch, w->opt->agent, amp_now_ms()};
@@ -413,11 +434,11 @@ enum amp_claim amp_worker_engage(struct amp_worker *w, const char *name, struct 
     return agent_engage(w, name, of, err);
 }
 
-int amp_worker_lack(struct amp_worker *w, struct amp_job *job, const struct amp_error *cause,
+int amp_worker_lack(struct amp_worker *w, struct amp_item *job, const struct amp_error *cause,
                     struct amp_error *err)
 {
-    struct amp_job_step start = {.event = AMP_JOB_EV_START, .why = cause->what};
-    struct amp_job_step park = {.event = AMP_JOB_EV_PARK, .why = cause->what};
+    struct amp_queue_step start = {.event = AMP_QUEUE_EV_START, .why = cause->what};
+    struct amp_queue_step park = {.event = AMP_QUEUE_EV_PARK, .why = cause->what};
     uint64_t random;
 
     /* Two jobs may wait for what the other one's agent has: they do not try at the same time. */

@@ -14,11 +14,11 @@
 #include "message/protocol/compose/answer.h"
 #include "message/protocol/work.h"
 #include "people/question/record.h"
-#include "work/agent/job/order.h"
 #include "work/agent/work.h"
 #include "work/attempt/io.h"
 #include "work/attempt/left/unfinished.h"
 #include "work/attempt/walls/confined.h"
+#include "work/item/own.h"
 #include "work/task/suspend.h"
 #include "work/task/task.h"
 
@@ -37,46 +37,80 @@ static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_e
                             amp_now_ms(), err);
 }
 
-int amp_worker_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+/* Other protocols have no role of their own for an acknowledgement. */
+static bool is_read_by_role(const struct amp_worker *w, const struct amp_view *v)
 {
-    AMP_BUF struct amp_buf ack = {0}, id = {0};
-    char task[256];
-    enum amp_store_outcome outcome;
-    /* Other protocols have no role of their own for this. */
-    bool keeps = amp_work_of(v->protocol)->keeps_tasks || !w->role->taken;
+    return amp_work_of(v->protocol)->keeps_tasks || !w->role->taken;
+}
 
-    amp_buf_init(&ack, 1 << 16);
-    amp_buf_init(&id, 1024);
-    amp_span_copy(v->task, task, sizeof task);
-    if (amp_message_record(w->store, v, amp_now_ms(), &outcome, err) ||
-        (keeps ? amp_compose_ack(v, AMP_STAGE_READ, w->opt->role, NULL, amp_now_ms(), &ack, err)
-               : w->role->taken(w, v, &ack, err)) ||
-        amp_buf_fmt(&id, err, "ack/%.*s", (int)v->id.n, v->id.p) < 0)
-        return -1;
-    const struct amp_store_emit emit = {
-        amp_buf_span(&id), {ack.data, ack.len - (ack.len > 0)}, false};
-    const struct amp_job_take t = {
-        .ref = {w->opt->consumer, v->id},
-        .line = v->message,
-        .agent = w->opt->agent,
-        .task = task,
-        .emits = &emit,
-        .n_emits = keeps ? v->needs_ack : ack.len > 0,
-        .now_ms = amp_now_ms(),
-    };
-    if (amp_job_take(w->store, &t, &outcome, err))
-        return -1;
-    w->io->dirty = true;
-    if (outcome == AMP_STORE_REDELIVERED && keeps && v->needs_ack &&
-        amp_worker_send(w, amp_buf_span(&ack), err))
-        return -1;
-    if (!keeps)
+static int ack_compose(struct amp_worker *w, const struct amp_view *v, struct amp_buf *ack,
+                       struct amp_error *err)
+{
+    return is_read_by_role(w, v)
+               ? amp_compose_ack(v, AMP_STAGE_READ, w->opt->role, NULL, amp_now_ms(), ack, err)
+               : w->role->taken(w, v, ack, err);
+}
+
+static int read_settle(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    if (!is_read_by_role(w, v))
         return 0; /* the message that accepts the work settles it */
     /* supervised: the agent's record shows whether it is alive, so the ledger sets no time limit.
      */
     const struct amp_message_answer read = {
         .stage = AMP_STAGE_READ, .by = w->opt->agent, .supervised = true};
     return amp_settle_answer(w->store, v->id, &read, amp_now_ms(), NULL, err);
+}
+
+int amp_worker_read(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
+                    struct amp_error *err)
+{
+    AMP_BUF struct amp_buf ack = {.max = 1 << 16};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_READ};
+
+    if (job->read)
+        return 0;
+    if (ack_compose(w, v, &ack, err) < 0)
+        return -1;
+    const struct amp_worker_lines lines = {{amp_buf_span(&ack)}, 1};
+    bool says = is_read_by_role(w, v) ? v->needs_ack : ack.len > 0;
+    return amp_worker_step(w, job, &step, says ? &lines : NULL, err) < 0 ? -1
+                                                                         : read_settle(w, v, err);
+}
+
+static int message_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf ack = {0}, id = {0};
+    enum amp_store_outcome outcome;
+    bool keeps = is_read_by_role(w, v);
+
+    amp_buf_init(&ack, 1 << 16);
+    amp_buf_init(&id, 1024);
+    if (amp_message_record(w->store, v, amp_now_ms(), &outcome, err) ||
+        ack_compose(w, v, &ack, err) < 0 ||
+        amp_buf_fmt(&id, err, "ack/%.*s", (int)v->id.n, v->id.p) < 0)
+        return -1;
+    const struct amp_store_emit emit = {
+        amp_buf_span(&id), {ack.data, ack.len - (ack.len > 0)}, false};
+    const struct amp_own_take t = {
+        .owner = w->opt->consumer,
+        .type = w->opt->role,
+        .protocol = amp_protocol_name(v->protocol),
+        .msg_id = v->id,
+        .from = v->from,
+        .task = v->task,
+        .line = v->message,
+        .emits = &emit,
+        .n_emits = keeps ? v->needs_ack : ack.len > 0,
+        .now_ms = amp_now_ms(),
+    };
+    if (amp_own_take(w->store, &t, &outcome, err))
+        return -1;
+    w->io->dirty = true;
+    if (outcome == AMP_STORE_REDELIVERED && keeps && v->needs_ack &&
+        amp_worker_send(w, amp_buf_span(&ack), err))
+        return -1;
+    return read_settle(w, v, err);
 }
 
 /* Submits a message, and acknowledges that the queue has it; the agent that gets it reads it. */
@@ -202,7 +236,7 @@ static int message_handle(struct amp_worker *w, struct amp_view *v, const char *
     int rc = w->role->admit(w, v, bad, err);
     if (rc || bad)
         return rc < 0 ? -1 : 0;
-    if ((w->opt->submit ? message_submit(w, v, err) : amp_worker_take(w, v, err)) == 0)
+    if ((w->opt->submit ? message_submit(w, v, err) : message_take(w, v, err)) == 0)
         return 0;
     if (err->status != AMP_NO)
         return -1;
@@ -261,46 +295,42 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
 
 /* The worker's jobs; held are those that wait, such as for the end of a suspension. */
 struct queue {
-    struct amp_job_order *order;
+    struct amp_own_order *order;
     int64_t wake_ms;
     uint64_t writes; /* of the log, that the held jobs were tried after */
 };
 
 static void queue_release(struct queue *q)
 {
-    amp_job_order_close(q->order);
+    amp_own_order_close(q->order);
 }
 
 static int queue_open(struct amp_worker *w, struct queue *q, struct amp_error *err)
 {
-    const struct amp_job_order_options opt = {
+    const struct amp_own_order_options opt = {
         .consumer = w->opt->consumer, .rank = w->role->rank, .follows = w->role->follows, .ctx = w};
-    return amp_job_order_open(&q->order, w->store, &opt, err);
+    return amp_own_order_open(&q->order, w->store, &opt, err);
 }
 
 /* 1: worked on a job, 0: no job is ready, -1: failure. */
 static int job_work(struct amp_worker *w, struct queue *q, struct amp_error *err)
 {
     bool found;
-    struct amp_job job;
+    struct amp_item job;
     struct amp_view v;
 
-    if (amp_job_order_next(q->order, amp_now_ms(), &found, &job, &q->wake_ms, err) < 0)
+    if (amp_own_order_next(q->order, amp_now_ms(), &found, &job, &q->wake_ms, err) < 0)
         return -1;
     if (!found)
         return 0;
-    if (job.state == AMP_JOB_PARKED) {
-        struct amp_job_step wake = {.event = AMP_JOB_EV_WAKE};
-        if (amp_worker_step(w, &job, &wake, NULL, err) < 0)
-            return -1;
-    }
+    w->left = (struct amp_worker_left){0};
     if (amp_worker_find(w, w->job_reader, amp_span_str(job.msg_id), &w->message, &v, err) < 0)
         return -1;
     w->waits_for[0] = '\0';
     int rc = w->role->work(w, &job, &v, err);
     w->task = NULL;
     w->halted = w->paused = false;
-    if (rc == 1 && amp_job_order_hold(q->order, job.msg_id, w->waits_for, err) < 0)
+    if (rc == 1 && amp_own_order_hold(q->order, job.msg_id, w->waits_for, err) < 0)
         return -1;
     return rc < 0 ? -1 : 1;
 }
@@ -324,7 +354,7 @@ static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_er
 {
     if (!w->io->ended || q->wake_ms)
         return 0;
-    long long open = (long long)amp_job_order_count(q->order);
+    long long open = (long long)amp_own_order_count(q->order);
     if (open == 0)
         return 1;
     if (suspensions_look(w, err) < 0)
@@ -332,7 +362,7 @@ static int jobs_ended(struct amp_worker *w, const struct queue *q, struct amp_er
     if (w->pauses.now.n_v > 0 || w->pauses.writes != q->writes)
         return 0;
     w->opt->note("%lld %s kept until %s", open, open == 1 ? "message is" : "messages are",
-                 amp_job_order_held(q->order, AMP_ESCALATION_KIND ".") > 0
+                 amp_own_order_held(q->order, AMP_ESCALATION_KIND ".") > 0
                      ? "a person decides"
                      : "a suspension is lifted");
     w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
@@ -350,7 +380,7 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             return -1;
         if (amp_pause_watch_due(&w->pauses) && suspensions_look(w, err) < 0)
             return -1;
-        if (q.writes != w->pauses.writes && amp_job_order_free_held(q.order, err) < 0)
+        if (q.writes != w->pauses.writes && amp_own_order_free_held(q.order, err) < 0)
             return -1;
         q.writes = w->pauses.writes;
         if (w->io->broken) /* jobs stay queued, unsent lines stay in the outbox */
@@ -362,7 +392,7 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             continue;
         if ((rc = jobs_ended(w, &q, err)) != 0)
             return rc < 0 ? -1 : 0;
-        w->waits = amp_job_order_held(q.order, "") > 0;
+        w->waits = amp_own_order_held(q.order, "") > 0;
         rc = amp_worker_turn(w, NULL, 0, idle_ms(&q), err);
         w->waits = false;
         if (rc < 0)

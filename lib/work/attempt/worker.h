@@ -4,7 +4,7 @@
  * blocks on its output. While an agent works, the worker reads, writes, and checks whether the task
  * was suspended.
  *
- * Its jobs make it crash-safe (work/agent/job/job.h): a message is taken and its acknowledgement
+ * Its jobs make it crash-safe (work/item/own.h): a message is taken and its acknowledgement
  * queued in one commit, an answer and the end of the job in another. An unanswered job is started
  * again.
  */
@@ -16,11 +16,11 @@
 #include "message/delivery/intake.h"
 #include "message/pause/watch.h"
 #include "work/agent/agent.h"
-#include "work/agent/job/contract.h"
-#include "work/agent/job/job.h"
+#include "work/agent/contract/contract.h"
 #include "work/confine/confine.h"
 #include "work/git/prepare.h"
 #include "work/git/repository/quarantine.h"
+#include "work/item/queue.h"
 #include "work/task/activity/notice/activity.h"
 
 struct amp_identities;
@@ -55,7 +55,7 @@ struct amp_worker_left {
                       "": none */
     int64_t limit_ms; /* the wall clock's time at which a usage limit ends; 0: none was reported */
     bool yielded;     /* the agent was stopped at a safe point */
-    bool failed;      /* the work was answered as a failure */
+    bool failed;      /* the work is answered as a failure: DONE is FAIL */
 };
 
 struct amp_worker_options {
@@ -88,14 +88,14 @@ struct amp_worker_options {
      * suspensions from amp_pause_watch_renew. NULL: none. */
     int (*wait)(void *ctx, struct amp_loop *turn, struct amp_error *err);
     void *wait_ctx;
-    /* Whether this process still has the claim of the job, called before an attempt begins and, in
-     * a batch of the store, before an answer is recorded: NO claim_lost, and the answer is not
-     * given. ctx is wait_ctx. NULL: there are no claims. */
+    /* With a claim of the job: whether this process still has it, called before an attempt begins:
+     * NO claim_lost. ctx is wait_ctx. NULL: the worker has its own jobs. */
     int (*claimed)(void *ctx, struct amp_error *err);
-    /* With claims: called before a step that may end the job, outside of a batch, to give up its
-     * place; and in the batch in which the job ends with its answer. ctx is wait_ctx. */
+    /* With a claim: called before a step that gives it back, outside of a batch, to give up the
+     * job's place; and to make a step of the job, in a batch. ctx is wait_ctx. */
     void (*leaves)(void *ctx);
-    int (*ended)(void *ctx, const struct amp_job *job, struct amp_error *err);
+    int (*step)(void *ctx, struct amp_queue_step *step, struct amp_buf *mem,
+                struct amp_queue_job *out, struct amp_error *err);
     /* Whether another agent of the pool has no work, and no job that goes on in its worktree: it
      * gets none until it is given back. ctx is wait_ctx. NULL: there are no other agents. */
     bool (*borrow)(void *ctx, const char *agent);
@@ -123,7 +123,7 @@ struct amp_worker_role {
     int (*admit)(struct amp_worker *w, const struct amp_view *v, const char *bad,
                  struct amp_error *err);
     /* Works on a job. Whether the job has to wait (suspended); if not, it made a step. */
-    int (*work)(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+    int (*work)(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                 struct amp_error *err);
     /* Takes a nack. 1: the role handled it; 0: it is about a sent message; -1: failure. NULL: all
      * nacks are about sent messages. */
@@ -137,7 +137,7 @@ struct amp_worker_role {
                  struct amp_error *err);
     /* Sees a valid message of others before it is passed on; may be NULL. */
     int (*seen)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
-    /* The order of its jobs, see work/agent/job/order.h; ctx is the worker. NULL: that of their
+    /* The order of its jobs, see work/item/own.h; ctx is the worker. NULL: that of their
      * arrival.
      */
     int (*rank)(void *ctx, const char *msg_id, const char *task, char key[AMP_KEY_MAX],
@@ -166,7 +166,7 @@ struct amp_worker {
     bool paused; /* by a person */
     struct amp_pause_watch pauses;
     bool waits;                  /* a job waits for the end of a suspension */
-    char waits_for[AMP_KEY_MAX]; /* set by the role if the job has to wait: amp_job_order_hold */
+    char waits_for[AMP_KEY_MAX]; /* set by the role if the job has to wait: amp_own_order_hold */
     struct amp_worker_ask ask;
     struct amp_worker_left left;
     struct amp_error refusal; /* the failure with which the current job ends without an attempt,
@@ -224,10 +224,10 @@ struct amp_worker_lines {
     struct amp_span v[AMP_WORKER_LINES]; /* with or without LF */
     uint32_t n;
 };
-int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+int amp_worker_step(struct amp_worker *w, struct amp_item *job, struct amp_queue_step *step,
                     const struct amp_worker_lines *lines, struct amp_error *err);
 /* Ends an attempt with the step, then calls amp_worker_finish. */
-int amp_worker_conclude(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+int amp_worker_conclude(struct amp_worker *w, struct amp_item *job, struct amp_queue_step *step,
                         const struct amp_worker_lines *lines, uint8_t agent_event,
                         struct amp_error *err);
 
@@ -243,8 +243,9 @@ enum amp_claim {
     AMP_CLAIM_DROPPED, /* the job was refused (stale, ended) and stepped */
 };
 /* Takes the agent and the task for a job. dispatch: of the work, or empty. */
-enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
-                                struct amp_span dispatch, struct amp_error *err);
+enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_item *job,
+                                const struct amp_view *v, struct amp_span dispatch,
+                                struct amp_error *err);
 
 /* Before an attempt. -1: the job has a refusal, which is its failure. */
 int amp_worker_may_attempt(struct amp_worker *w, struct amp_error *err);
@@ -255,7 +256,7 @@ int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *e
 enum amp_claim amp_worker_engage(struct amp_worker *w, const char *name, struct amp_span task,
                                  struct amp_error *err);
 /* A resource that the job needs is held by another one (`cause`): parks the job for a pause. */
-int amp_worker_lack(struct amp_worker *w, struct amp_job *job, const struct amp_error *cause,
+int amp_worker_lack(struct amp_worker *w, struct amp_item *job, const struct amp_error *cause,
                     struct amp_error *err);
 
 /* The agent waits (WAIT, LACK) until a time, 0: until an event; unless it is shutting down or the

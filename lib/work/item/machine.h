@@ -17,7 +17,7 @@
 #define AMP_QUEUE_EVENTS(X)                                                                        \
     X(AMP_QUEUE_EV_SUBMIT, "submit", "it was submitted")                                           \
     X(AMP_QUEUE_EV_CLAIM, "claim", "a worker takes it")                                            \
-    X(AMP_QUEUE_EV_START, "start", "the worker starts an agent")                                   \
+    X(AMP_QUEUE_EV_START, "start", "an attempt begins")                                            \
     X(AMP_QUEUE_EV_RELEASE, "release", "the worker gives it back, such as at its shutdown")        \
     X(AMP_QUEUE_EV_LOSE, "lose", "the worker's heartbeat ended")                                   \
     X(AMP_QUEUE_EV_PREEMPT, "preempt", "more urgent work or a person asks for its place")          \
@@ -29,11 +29,17 @@
     X(AMP_QUEUE_EV_FAIL, "fail", "the agent failed")                                               \
     X(AMP_QUEUE_EV_EXPIRE, "expire", "its deadline passed before an agent started")                \
     X(AMP_QUEUE_EV_CANCEL, "cancel", "a person or its sender cancels it")                          \
-    X(AMP_QUEUE_EV_RANK, "rank", "its priority changes")
+    X(AMP_QUEUE_EV_RANK, "rank", "its priority changes")                                           \
+    X(AMP_QUEUE_EV_READ, "read", "its worker acknowledges the message")                            \
+    X(AMP_QUEUE_EV_SAY, "say", "its agent asks or reports while it works")                         \
+    X(AMP_QUEUE_EV_BREAK, "break", "a crash, a kill or the time limit ended the attempt")          \
+    X(AMP_QUEUE_EV_NEXT, "next", "one subtask was answered, others are left")                      \
+    X(AMP_QUEUE_EV_HALT, "halt", "the attempt was stopped, and its worker keeps the job")
 
 #define AMP_QUEUE_FACTS(X)                                                                         \
     X(AMP_QUEUE_IF_CANCELLED, "cancelled", "it was cancelled while an agent worked on it")         \
-    X(AMP_QUEUE_IF_AGAIN, "again", "a person allows it to run again")
+    X(AMP_QUEUE_IF_AGAIN, "again", "a person allows it to run again")                              \
+    X(AMP_QUEUE_IF_OWN, "own", "one worker took its message from its input: it is of that one")
 
 #define AMP_QUEUE_EFFECTS(X)                                                                       \
     X(AMP_QUEUE_DO_ENTER, "enter", "record the submission and its place")                          \
@@ -45,7 +51,12 @@
     X(AMP_QUEUE_DO_CANCEL, "cancel", "record that it was cancelled")                               \
     X(AMP_QUEUE_DO_WAIT, "wait", "record until when it waits")                                     \
     X(AMP_QUEUE_DO_RANK, "rank", "record the new priority")                                        \
-    X(AMP_QUEUE_DO_END, "end", "record the end and its code")
+    X(AMP_QUEUE_DO_END, "end", "record the end and its code")                                      \
+    X(AMP_QUEUE_DO_READ, "read", "record that its message was acknowledged")                       \
+    X(AMP_QUEUE_DO_TRY, "try", "count the attempt")                                                \
+    X(AMP_QUEUE_DO_REST, "rest", "record that no attempt runs, and whether the next one goes on")  \
+    X(AMP_QUEUE_DO_BREAK, "break", "count a crash, a kill or a timeout")                           \
+    X(AMP_QUEUE_DO_NEXT, "next", "go on with the next subtask, whose attempts start at zero")
 
 AMP_FSM_ENUMS(AMP_QUEUE);
 extern const struct amp_fsm amp_queue_fsm;

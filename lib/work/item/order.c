@@ -303,8 +303,7 @@ static int jobs_read(struct amp_order *o, struct amp_error *err)
                                      AMP_QUEUE_RUNNING, AMP_QUEUE_PREEMPTING};
 
     for (size_t i = 0; i < sizeof states; i++)
-        if (amp_subject_each(&amp_queue_subject, o->store, amp_queue_fsm.states[states[i]].name,
-                             job_load, o, err) < 0)
+        if (amp_queue_each(o->store, amp_queue_fsm.states[states[i]].name, job_load, o, err) < 0)
             return -1;
     return 0;
 }
@@ -328,6 +327,9 @@ static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
     struct amp_order *o = ctx;
     struct changed c = {.pair = key.p[0] == AMP_CONFLICT_KIND[0]};
     size_t kind = c.pair ? sizeof AMP_CONFLICT_KIND : sizeof AMP_QUEUE_KIND;
+
+    if (!c.pair && memchr(key.p + kind, '.', key.n - kind)) /* a worker's own */
+        return 0;
 
     amp_span_copy((struct amp_span){key.p + kind, key.n - kind}, c.id, sizeof c.id);
     /* A claim, a start and an end often follow each other: one read shows the last of them. */

@@ -44,12 +44,38 @@ static const struct amp_rec_field job_fields[] = {
     SOME(INT, "cost_micros", micros),
     SOME(TEXT, AMP_CODE(follows), follows),
     SOME(TEXT, "on_failed", on_failed),
+    SOME(TEXT, "owner", owner),
+    SOME(INT, "tries", tries),
+    SOME(INT, "breaks", breaks),
+    SOME(INT, "next", next),
+    SOME(TEXT, "start", start),
+    SOME(BOOL, "trying", trying),
+    SOME(BOOL, "keeps", keeps),
+    SOME(BOOL, "read", read),
 };
 AMP_REC_TABLE(job_rec, "a job's record", struct amp_queue_job, job_fields);
 
 bool amp_queue_ended(uint8_t state)
 {
     return amp_queue_fsm.terminal >> state & 1;
+}
+
+void amp_item_of(const struct amp_queue_job *job, struct amp_item *out)
+{
+    *out = (struct amp_item){.state = job->state,
+                             .attempts = job->tries,
+                             .breaks = job->breaks,
+                             .next = job->next,
+                             .until_ms = job->until_ms,
+                             .submitted_ms = job->submitted_ms,
+                             .seq = job->seq,
+                             .trying = job->trying,
+                             .keeps = job->keeps,
+                             .read = job->read};
+    amp_span_copy(job->id, out->id, sizeof out->id);
+    amp_span_copy(job->message, out->msg_id, sizeof out->msg_id);
+    amp_span_copy(job->task, out->task, sizeof out->task);
+    amp_span_copy(job->start, out->start, sizeof out->start);
 }
 
 bool amp_queue_held(uint8_t state)
@@ -85,6 +111,11 @@ static bool is_workers(uint8_t event)
     case AMP_QUEUE_EV_DONE:
     case AMP_QUEUE_EV_FAIL:
     case AMP_QUEUE_EV_LOSE:
+    case AMP_QUEUE_EV_READ:
+    case AMP_QUEUE_EV_SAY:
+    case AMP_QUEUE_EV_BREAK:
+    case AMP_QUEUE_EV_NEXT:
+    case AMP_QUEUE_EV_HALT:
         return true;
     default:
         return false;
@@ -98,6 +129,8 @@ static int claim_check(const struct amp_queue_step *st, const struct amp_queue_j
         return 0;
     if (st->worker && amp_queue_held(job->state) && amp_span_is(job->worker, st->worker) &&
         (!st->attempt || (st->attempt == job->attempts && st->seq == job->seq)))
+        return 0;
+    if (st->worker && job->owner.n && amp_span_is(job->owner, st->worker))
         return 0;
     return amp_fail(err, AMP_NO, claim_lost, "job %.*s: %s does not have it", AMP_CLIP(job->id, 64),
                     st->worker ? st->worker : "the caller");
@@ -120,6 +153,31 @@ static struct amp_span text_cut(const char *text)
     while (t.n && ((unsigned char)t.p[t.n] & 0xc0) == 0x80)
         t.n--;
     return t;
+}
+
+static void attempt_apply(const struct amp_queue_step *st, const struct amp_subject_turn *r,
+                          struct amp_queue_job *job)
+{
+    if (r->effects & AMP_QUEUE_DO_READ)
+        job->read = true;
+    if (r->effects & AMP_QUEUE_DO_TRY) {
+        job->tries++;
+        job->trying = true;
+        job->keeps = false;
+        if (st->start)
+            job->start = amp_span_str(st->start);
+    }
+    if (r->effects & AMP_QUEUE_DO_REST) {
+        job->trying = false;
+        job->keeps = st->keeps;
+    }
+    if (r->effects & AMP_QUEUE_DO_BREAK)
+        job->breaks++;
+    if (r->effects & AMP_QUEUE_DO_NEXT) {
+        job->next++;
+        job->tries = job->breaks = 0;
+        job->start = AMP_SPAN("");
+    }
 }
 
 static void job_apply(const struct amp_queue_step *st, const struct amp_subject_turn *r,
@@ -148,6 +206,7 @@ static void job_apply(const struct amp_queue_step *st, const struct amp_subject_
         job->priority = st->priority;
     if (r->effects & AMP_QUEUE_DO_END)
         job->ended_ms = st->now_ms;
+    attempt_apply(st, r, job);
     job->until_ms = r->effects & AMP_QUEUE_DO_WAIT ? st->until_ms : 0;
     if (st->why)
         job->reason = text_cut(st->why);
@@ -164,6 +223,8 @@ static void job_apply(const struct amp_queue_step *st, const struct amp_subject_
 /* The time at which the record has work for the sweep; 0: never. */
 static int64_t due_of(const struct amp_queue_step *st, const struct amp_queue_job *job)
 {
+    if (job->owner.n)
+        return 0; /* its worker wakes it, and it is kept as messages are */
     if (amp_queue_ended(job->state))
         return job->ended_ms + (st->keep_ms > 0 ? st->keep_ms : AMP_QUEUE_KEEP_MS);
     if (amp_queue_held(job->state))
@@ -187,11 +248,13 @@ static bool may_enter(const struct amp_queue_job *old, bool again)
 }
 
 static int submit_check(const struct amp_queue_submit *q, uint8_t *was, struct amp_queue_job *job,
-                        bool found, struct amp_error *err)
+                        const struct amp_store_rec *now, struct amp_error *err)
 {
     int64_t runs = 1;
 
-    if (found) {
+    if (q->job->owner.n && (now->found || now->forgotten))
+        return amp_fail(err, AMP_NO, duplicate_msg_id, "the message was already taken");
+    if (now->found) {
         *was = job->state;
         if (!may_enter(job, q->again))
             return refuse_duplicate(q->job->id, job->state, err);
@@ -215,7 +278,7 @@ static int job_check(void *rec, struct amp_subject_turn *t, struct amp_error *er
     struct amp_queue_job *job = rec;
 
     if (with->submit)
-        return submit_check(with->submit, with->was, job, t->now->found, err);
+        return submit_check(with->submit, with->was, job, t->now, err);
     return t->now->found
                ? claim_check(with->step, job, err)
                : amp_fail(err, AMP_NO, unknown_job, "no job %.*s", AMP_CLIP(with->step->id, 64));
@@ -224,10 +287,12 @@ static int job_check(void *rec, struct amp_subject_turn *t, struct amp_error *er
 static uint32_t facts_of(const void *rec, const struct amp_subject_turn *t)
 {
     const struct amp_queue_submit *q = ((const struct with *)t->step->with)->submit;
+    const struct amp_queue_job *job = rec;
 
     if (q)
         return q->again ? AMP_QUEUE_IF_AGAIN : 0;
-    return ((const struct amp_queue_job *)rec)->cancelled_by.n ? AMP_QUEUE_IF_CANCELLED : 0;
+    return (job->cancelled_by.n ? AMP_QUEUE_IF_CANCELLED : 0u) |
+           (job->owner.n ? AMP_QUEUE_IF_OWN : 0u);
 }
 
 static int job_carry(void *rec, struct amp_subject_turn *t, struct amp_error *err)
@@ -254,23 +319,45 @@ const struct amp_subject amp_queue_subject = {.kind = AMP_QUEUE_KIND,
                                               .facts = facts_of,
                                               .carry = job_carry};
 
-static struct amp_key key_of(struct amp_span id)
+static struct amp_key key_of(struct amp_span owner, struct amp_span id)
 {
-    return AMP_KEY(AMP_QUEUE_KIND, id);
+    return owner.n ? AMP_KEY(AMP_QUEUE_KIND, owner, id) : AMP_KEY(AMP_QUEUE_KIND, id);
 }
 
 int amp_queue_read(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                    struct amp_queue_job *out, struct amp_error *err)
 {
-    return amp_subject_find(&amp_queue_subject, s, key_of(id), mem, out, err);
+    return amp_subject_find(&amp_queue_subject, s, key_of(AMP_SPAN(""), id), mem, out, err);
+}
+
+struct search {
+    amp_subject_each_fn fn;
+    void *ctx;
+};
+
+static int on_each(void *ctx, const void *rec, struct amp_error *err)
+{
+    const struct search *q = ctx;
+    return ((const struct amp_queue_job *)rec)->owner.n ? 0 : q->fn(q->ctx, rec, err);
+}
+
+int amp_queue_each(struct amp_store *s, const char *state, amp_subject_each_fn fn, void *ctx,
+                   struct amp_error *err)
+{
+    struct search q = {fn, ctx};
+    return amp_subject_each(&amp_queue_subject, s, state, on_each, &q, err);
 }
 
 int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct amp_buf *mem,
                    struct amp_queue_job *out, struct amp_error *err)
 {
     const struct with with = {.step = st};
-    const struct amp_subject_step step = {
-        .key = key_of(st->id), .event = st->event, .with = &with, .actor = st->actor};
+    const struct amp_subject_step step = {.key = key_of(st->owner, st->id),
+                                          .event = st->event,
+                                          .with = &with,
+                                          .actor = st->actor,
+                                          .emits = st->emits,
+                                          .n_emits = st->n_emits};
 
     return amp_subject_step(&amp_queue_subject, s, &step, mem, out, NULL, err);
 }
@@ -279,7 +366,7 @@ int amp_queue_step(struct amp_store *s, const struct amp_queue_step *st, struct 
 
 static struct amp_store_input input_of(const struct amp_queue_submit *q)
 {
-    return (struct amp_store_input){CONSUMER, q->job->message, q->line};
+    return (struct amp_store_input){q->consumer ? q->consumer : CONSUMER, q->job->message, q->line};
 }
 
 int amp_queue_check(struct amp_store *s, const struct amp_queue_submit *q, struct amp_error *err)
@@ -311,11 +398,15 @@ int amp_queue_submit(struct amp_store *s, const struct amp_queue_submit *q, int6
     const struct amp_store_input in = input_of(q);
     uint8_t was = AMP_QUEUE_QUEUED;
     const struct with with = {&st, q, now ? now : &was};
-    const struct amp_subject_step step = {.key = key_of(q->job->id),
-                                          .event = st.event,
-                                          .with = &with,
-                                          .actor = st.actor,
-                                          .input = in.id.n ? &in : NULL};
+    const struct amp_queue_job *job = q->job;
+    const struct amp_subject_step step = {
+        .key = key_of(job->owner, job->owner.n ? job->message : job->id),
+        .event = st.event,
+        .with = &with,
+        .actor = st.actor,
+        .input = in.id.n ? &in : NULL,
+        .emits = q->emits,
+        .n_emits = q->n_emits};
     int rc = amp_subject_step(&amp_queue_subject, s, &step, NULL, NULL, outcome, err);
 
     *seq = rc == 0 ? (int64_t)amp_store_last_frame(s) : 0;

@@ -9,11 +9,37 @@
 
 /* The events of a job that has a worker. */
 #define HELD(state)                                                                                \
-    {.from = S(state), .event = E(RELEASE), .to = S(QUEUED), .effects = D(FREE)},                  \
+    {.from = S(state), .event = E(RELEASE), .to = S(QUEUED), .effects = D(FREE) | D(REST)},        \
         {.from = S(state), .event = E(LOSE), .to = S(QUEUED), .effects = D(FREE) | D(LOSS)},       \
-        {.from = S(state), .event = E(PARK), .to = S(PARKED), .effects = D(FREE) | D(WAIT)},       \
+        {.from = S(state),                                                                         \
+         .event = E(PARK),                                                                         \
+         .to = S(PARKED),                                                                          \
+         .effects = D(FREE) | D(REST) | D(WAIT)},                                                  \
     {                                                                                              \
         .from = S(state), .event = E(FAIL), .to = S(FAILED), .effects = D(FREE) | D(END)           \
+    }
+
+/* The events of an attempt. Its job stays where it is: a job that is asked to end can begin another
+ * attempt before its worker looks. */
+#define TRIED(state)                                                                               \
+    {.from = S(state), .event = E(READ), .to = S(state), .effects = D(READ)},                      \
+        {.from = S(state), .event = E(START), .to = S(state), .effects = D(TRY)},                  \
+        {.from = S(state), .event = E(SAY), .to = S(state)},                                       \
+        {.from = S(state), .event = E(BREAK), .to = S(state), .effects = D(REST) | D(BREAK)},      \
+        {.from = S(state), .event = E(NEXT), .to = S(state), .effects = D(REST) | D(NEXT)},        \
+    {                                                                                              \
+        .from = S(state), .event = E(HALT), .to = S(state), .effects = D(REST)                     \
+    }
+
+/* A job of one worker needs no claim: nobody else can take it. */
+#define OWN(state)                                                                                 \
+    {.from = S(state),                                                                             \
+     .event = E(START),                                                                            \
+     .to = S(RUNNING),                                                                             \
+     .if_all = I(OWN),                                                                             \
+     .effects = D(TAKE) | D(START) | D(TRY)},                                                      \
+    {                                                                                              \
+        .from = S(state), .event = E(FAIL), .to = S(FAILED), .if_all = I(OWN), .effects = D(END)   \
     }
 
 static const struct amp_fsm_row rows[] = {
@@ -27,8 +53,11 @@ static const struct amp_fsm_row rows[] = {
      .effects = D(END),
      .code = AMP_CODE(deadline_passed)},
     {.from = S(QUEUED), .event = E(CANCEL), .to = S(CANCELLED), .effects = D(CANCEL) | D(END)},
+    OWN(QUEUED),
 
-    {.from = S(CLAIMED), .event = E(START), .to = S(RUNNING), .effects = D(START)},
+    {.from = S(CLAIMED), .event = E(READ), .to = S(CLAIMED), .effects = D(READ)},
+    {.from = S(CLAIMED), .event = E(START), .to = S(RUNNING), .effects = D(START) | D(TRY)},
+    {.from = S(CLAIMED), .event = E(DONE), .to = S(DONE), .effects = D(FREE) | D(END)},
     {.from = S(CLAIMED), .event = E(PREEMPT), .to = S(PREEMPTING), .effects = D(ASK)},
     {.from = S(CLAIMED), .event = E(CANCEL), .to = S(PREEMPTING), .effects = D(CANCEL) | D(ASK)},
     HELD(CLAIMED),
@@ -36,6 +65,7 @@ static const struct amp_fsm_row rows[] = {
     {.from = S(RUNNING), .event = E(PREEMPT), .to = S(PREEMPTING), .effects = D(ASK)},
     {.from = S(RUNNING), .event = E(CANCEL), .to = S(PREEMPTING), .effects = D(CANCEL) | D(ASK)},
     {.from = S(RUNNING), .event = E(DONE), .to = S(DONE), .effects = D(FREE) | D(END)},
+    TRIED(RUNNING),
     HELD(RUNNING),
 
     /* The end of an attempt that was cancelled also ends the job, unless the work was done. */
@@ -47,7 +77,7 @@ static const struct amp_fsm_row rows[] = {
      .to = S(CANCELLED),
      .if_all = I(CANCELLED),
      .effects = D(FREE) | D(END)},
-    {.from = S(PREEMPTING), .event = E(YIELD), .to = S(QUEUED), .effects = D(FREE)},
+    {.from = S(PREEMPTING), .event = E(YIELD), .to = S(QUEUED), .effects = D(FREE) | D(REST)},
     {.from = S(PREEMPTING),
      .event = E(FORCE),
      .to = S(CANCELLED),
@@ -78,6 +108,7 @@ static const struct amp_fsm_row rows[] = {
      .to = S(CANCELLED),
      .if_all = I(CANCELLED),
      .effects = D(FREE) | D(END)},
+    TRIED(PREEMPTING),
     HELD(PREEMPTING),
 
     {.from = S(PARKED), .event = E(WAKE), .to = S(QUEUED), .effects = 0},
@@ -88,6 +119,7 @@ static const struct amp_fsm_row rows[] = {
      .effects = D(END),
      .code = AMP_CODE(deadline_passed)},
     {.from = S(PARKED), .event = E(CANCEL), .to = S(CANCELLED), .effects = D(CANCEL) | D(END)},
+    OWN(PARKED),
 
     /* The record of an identical job that ended is used again. */
     {.from = S(DONE),

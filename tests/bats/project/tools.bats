@@ -334,8 +334,8 @@ amp-ack-token cmd/amp-ack/token.c CANONICAL_MAX at most @M
 task-dispatch-new cmd/task-dispatch/new.c FILE_MAX at most @M
 task-dispatch-new lib/work/task/new.c PARTS_MAX @ subtasks
 task-dispatch-coordinate lib/work/loop/coordinate/loop.c INPUTS_MAX at most @ inputs
-task-dispatch-run lib/work/agent/job/contract.h AMP_ANSWER_MAX at most @M
-task-dispatch-run lib/work/agent/job/contract.h AMP_WORK_LOG_MAX work log @M
+task-dispatch-run lib/work/agent/contract/contract.h AMP_ANSWER_MAX at most @M
+task-dispatch-run lib/work/agent/contract/contract.h AMP_WORK_LOG_MAX work log @M
 task-dispatch-run lib/work/git/repository/patch.c PATCH_MAX checked has at most @M
 task-dispatch-verify lib/work/loop/review/verify.c APPROVALS_MAX commit @ approvals
 task-dispatch lib/work/task/policy.h AMP_CI_CHECKS_MAX at most @ checks

@@ -84,7 +84,7 @@ EOS
   b=$(submit 0) c=$(submit 0)
   AMP_LIBEXEC=$PWD/libexec pool_start --drain --type builder=2 -x ./agent
   wait_until 10 is_state "$c" DONE
-  [ "$(state_of "$a") $(state_of "$b")" = "RUNNING DONE" ]
+  [ "$(state_of "$a") $(state_of "$b")" = "CLAIMED DONE" ]
   exec {writer}<>slow.fifo
   pool_end 0
   is_state "$a" DONE

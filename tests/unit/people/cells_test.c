@@ -130,16 +130,6 @@ static const struct cells binding[] = {
 
 /* AMP: one answer to what was taken; failures of the machinery are no answer until they are too
  * many. */
-static const struct cells job[] = {
-    {"QUEUED", "take>QUEUED start>RUNNING refuse>REFUSED"},
-    {"RUNNING", "start>RUNNING step>QUEUED answer>DONE refuse>REFUSED break[spent]>FAILED "
-                "break>QUEUED park>PARKED stop>QUEUED say>RUNNING"},
-    {"PARKED", "wake>QUEUED refuse>REFUSED"},
-    {"DONE", ""},
-    {"REFUSED", ""},
-    {"FAILED", ""},
-};
-
 /* AMP: critical and warning wait for the admin, info is shown; no answer is no decision. */
 static const struct cells escalation[] = {
     {"NEW", "*arrive[ended]>ENDED arrive[critical]>OPEN arrive[warning]>OPEN arrive[info]>NOTED "
@@ -178,20 +168,23 @@ static const struct cells landing[] = {
 };
 
 /* SW4RM §7.1, §7.2, §9: who has a job gives it back, loses it, parks it or ends it. What ends the
- * attempt of a cancelled job ends the job, unless its work was done. */
+ * attempt of a cancelled job ends the job, unless its work was done. Attempts change nothing in
+ * that; a worker's own job needs no claim. */
 #define WORKS                                                                                      \
     "release>QUEUED lose>QUEUED park>PARKED fail>FAILED "                                          \
     "preempt>PREEMPTING cancel>PREEMPTING "
+#define TRIES(s) "read>" s " start>" s " say>" s " break>" s " next>" s " halt>" s " "
+#define OWN      "start[own]>RUNNING fail[own]>FAILED "
 static const struct cells queue[] = {
-    {"QUEUED", "submit>QUEUED claim>CLAIMED park>PARKED rank>QUEUED expire>FAILED!deadline_passed "
-               "cancel>CANCELLED"},
-    {"CLAIMED", WORKS "start>RUNNING"},
-    {"RUNNING", WORKS "done>DONE"},
+    {"QUEUED", OWN "submit>QUEUED claim>CLAIMED park>PARKED rank>QUEUED "
+                   "expire>FAILED!deadline_passed cancel>CANCELLED"},
+    {"CLAIMED", WORKS "read>CLAIMED start>RUNNING done>DONE"},
+    {"RUNNING", WORKS TRIES("RUNNING") "done>DONE"},
     {"PREEMPTING",
      "yield[cancelled]>CANCELLED force[cancelled]>CANCELLED release[cancelled]>CANCELLED "
-     "lose[cancelled]>CANCELLED park[cancelled]>CANCELLED fail[cancelled]>CANCELLED " WORKS
-     "done>DONE yield>QUEUED force>FAILED!forced_preemption"},
-    {"PARKED", "wake>QUEUED rank>PARKED expire>FAILED!deadline_passed cancel>CANCELLED"},
+     "lose[cancelled]>CANCELLED park[cancelled]>CANCELLED fail[cancelled]>CANCELLED " WORKS TRIES(
+         "PREEMPTING") "done>DONE yield>QUEUED force>FAILED!forced_preemption"},
+    {"PARKED", OWN "wake>QUEUED rank>PARKED expire>FAILED!deadline_passed cancel>CANCELLED"},
     {"DONE", "*submit[again]>QUEUED"},
     {"FAILED", "*submit>QUEUED"},
     {"CANCELLED", "*submit>QUEUED"},
@@ -371,7 +364,6 @@ int main(void)
     MACHINE(reach);
     MACHINE(agent);
     MACHINE(binding);
-    MACHINE(job);
     MACHINE(escalation);
     MACHINE(landing);
     MACHINE(pause);

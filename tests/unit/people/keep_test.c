@@ -17,7 +17,7 @@
 #include "message/delivery/ledger/ledger.h"
 #include "message/store/store.h"
 #include "people/keep.h"
-#include "work/agent/job/job.h"
+#include "work/item/own.h"
 #include "work/loop/tidy.h"
 
 enum { DAY_S = 86400, SEGMENT = 65536 };
@@ -224,10 +224,12 @@ static void test_duplicates(const char *dir)
                                .to = to,
                                .n_to = 1};
     const struct amp_inbox_options opt = {.actor = "route"};
-    const struct amp_job_take take = {.ref = {"w", AMP_SPAN("m-2")},
+    const struct amp_own_take take = {.owner = "w",
+                                      .type = "w",
+                                      .protocol = "AMP",
+                                      .msg_id = AMP_SPAN("m-2"),
+                                      .task = AMP_SPAN("T-1"),
                                       .line = AMP_SPAN("{}"),
-                                      .agent = "w",
-                                      .task = "T-1",
                                       .now_ms = today * 1000};
     enum amp_store_outcome outcome = AMP_STORE_COMMITTED;
     enum amp_inbox_put how = AMP_INBOX_PLACED;
@@ -235,11 +237,11 @@ static void test_duplicates(const char *dir)
     struct put end = {.to = "READ", .json = "{\"msg_id\":\"m-1\"}"};
     put(s, "message", "m-1", "FULFILLED", "{}");
     amp_store_update(s, AMP_KEY("inbox", to[0], v.id), NULL, on_put, &end, NULL, &err);
-    end = (struct put){.to = "DONE", .json = "{\"task\":\"T-1\"}"};
-    amp_store_update(s, AMP_KEY("job", AMP_SPAN("w"), AMP_SPAN("m-2")), NULL, on_put, &end, NULL,
+    end = (struct put){.to = "DONE", .json = "{\"owner\":\"w\",\"task\":\"T-1\"}"};
+    amp_store_update(s, AMP_KEY("queue", AMP_SPAN("w"), AMP_SPAN("m-2")), NULL, on_put, &end, NULL,
                      &err);
     age(s, 31);
-    TAP_OK(!has(s, "message", "m-1") && count(s, "inbox") == 0 && count(s, "job") == 0,
+    TAP_OK(!has(s, "message", "m-1") && count(s, "inbox") == 0 && count(s, "queue") == 0,
            "a message, its delivery and a job left the live set");
     TAP_OK(amp_message_record(s, &v, today * 1000, &outcome, &err) == 0 &&
                outcome == AMP_STORE_REDELIVERED,
@@ -248,7 +250,7 @@ static void test_duplicates(const char *dir)
                how == AMP_INBOX_KNOWN,
            "the inbox does not hand it over again,");
     TAP_OK(!has(s, "message", "m-1") && count(s, "inbox") == 0, "there is no new record,");
-    TAP_INT(amp_job_take(s, &take, &outcome, &err), -1, "and the job is not taken again:");
+    TAP_INT(amp_own_take(s, &take, &outcome, &err), -1, "and the job is not taken again:");
     TAP_STR(err.code, "duplicate_msg_id", "it is a duplicate");
     age(s, 61);
     TAP_OK(amp_inbox_put(s, to[0], &v, &opt, today * 1000, NULL, NULL, &how, &err) == 0 &&

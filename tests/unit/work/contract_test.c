@@ -8,7 +8,7 @@
 
 #include "../scratch.h"
 #include "../tap.h"
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 
 static const char *get(const struct amp_env *e, const char *name)
 {

@@ -19,7 +19,7 @@
 #include "message/protocol/answers.h"
 #include "message/protocol/compose/json.h"
 #include "message/route/handover/handover.h"
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 #include "work/attempt/reply/reply.h"
 
 #define SCHEMA "outcome.json"

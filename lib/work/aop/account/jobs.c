@@ -58,8 +58,7 @@ int amp_session_jobs_find(struct amp_store *s, struct amp_span session, struct a
     struct search f = {session, task, out};
 
     for (size_t i = 0; i < sizeof waits; i++)
-        if (amp_subject_each(&amp_queue_subject, s, amp_queue_fsm.states[waits[i]].name, job_note,
-                             &f, err) < 0)
+        if (amp_queue_each(s, amp_queue_fsm.states[waits[i]].name, job_note, &f, err) < 0)
             return -1;
     return 0;
 }
@@ -325,8 +324,7 @@ int amp_session_reconcile(const struct amp_session_voice *v, struct amp_span ses
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof ended; i++)
-        rc = amp_subject_each(&amp_queue_subject, v->store, amp_queue_fsm.states[ended[i]].name,
-                              job_look, &e, err);
+        rc = amp_queue_each(v->store, amp_queue_fsm.states[ended[i]].name, job_look, &e, err);
     amp_reader_free(e.reader);
     return rc < 0 ? -1 : 0;
 }

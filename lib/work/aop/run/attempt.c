@@ -614,7 +614,7 @@ static void missing_judge(struct amp_tasking *t)
 static int job_start(struct amp_tasking *t, struct amp_error *err)
 {
     AMP_BUF struct amp_buf walls = {.max = 4096};
-    struct amp_job_step step = {.event = AMP_JOB_EV_START};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_START};
     if (amp_confined_note(t->w, &walls, err) < 0)
         return -1;
     step.why = walls.data;

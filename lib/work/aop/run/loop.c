@@ -157,16 +157,16 @@ static int jobs_skip(struct amp_tasking *t, struct amp_error *err)
 }
 
 /* A job whose work was parked since is at work again; one that was never begun is refused. */
-static int job_resume(struct amp_tasking *t, struct amp_job_step *step, struct amp_error *err)
+static int job_resume(struct amp_tasking *t, struct amp_queue_step *step, struct amp_error *err)
 {
-    struct amp_job_step start = {.event = AMP_JOB_EV_START};
-    if (t->job->state != AMP_JOB_RUNNING && t->job->attempts == 0) {
-        step->event = AMP_JOB_EV_REFUSE;
+    struct amp_queue_step start = {.event = AMP_QUEUE_EV_START};
+    if (!t->job->trying && t->job->attempts == 0) {
+        step->event = AMP_QUEUE_EV_FAIL;
         t->w->status = amp_status_worse(t->w->status, AMP_NO);
         return 0;
     }
-    step->event = AMP_JOB_EV_ANSWER;
-    return t->job->state == AMP_JOB_RUNNING ? 0 : amp_worker_step(t->w, t->job, &start, NULL, err);
+    step->event = AMP_QUEUE_EV_DONE;
+    return t->job->trying ? 0 : amp_worker_step(t->w, t->job, &start, NULL, err);
 }
 
 /* The RESPONSE is recorded: it becomes the TASK's outcome, and the job ends with it. */
@@ -180,7 +180,7 @@ static int job_end(struct amp_tasking *t, struct amp_error *err)
     const char *state = amp_json_str(status, "state");
     const char *code = amp_json_str(json_object_get(response, "error_details"), "error_code");
     bool failed = is_failed(response);
-    struct amp_job_step step = {.why = *code ? code : state};
+    struct amp_queue_step step = {.why = *code ? code : state};
     const struct amp_worker_lines lines = {{amp_buf_span(&t->response)}, 1};
     if (job_resume(t, &step, err) < 0)
         return -1;
@@ -516,7 +516,7 @@ static int role_taken(struct amp_worker *w, const struct amp_view *v, struct amp
     return 0;
 }
 
-static int role_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+static int role_work(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                      struct amp_error *err)
 {
     struct amp_tasking *t = calloc(1, sizeof *t);

@@ -96,7 +96,7 @@ struct amp_phases {
 struct amp_tasking {
     struct amp_assignment of; /* the first member: callbacks get it */
     struct amp_worker *w;
-    struct amp_job *job;
+    struct amp_item *job;
     const struct amp_view *v;
     const struct amp_session_options *opt;
     struct amp_aop_policy policy;

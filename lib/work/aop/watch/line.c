@@ -188,7 +188,7 @@ static int child_send(struct amp_tasking *t, const json_t *child, char name[AMP_
                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {.max = CHILD_MAX};
-    struct amp_job_step step = {.event = AMP_JOB_EV_SAY};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_SAY};
     struct amp_view v;
 
     if (amp_json_dump(child, &line, err) < 0 || child_view(t, amp_buf_span(&line), &v, err) < 0 ||

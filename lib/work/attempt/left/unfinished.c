@@ -15,7 +15,7 @@
 
 #include "base/codes.h"
 #include "message/delivery/outbox.h"
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 #include "json/record.h"
 
 #define PLACE      "run/.unfinished" /* no task has this name */

@@ -94,8 +94,7 @@ static int jobs_wake(struct amp_store *s, struct waking *w, const char *by, int6
 {
     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
 
-    if (amp_subject_each(&amp_queue_subject, s, amp_queue_fsm.states[AMP_QUEUE_PARKED].name,
-                         on_parked, w, err) < 0)
+    if (amp_queue_each(s, amp_queue_fsm.states[AMP_QUEUE_PARKED].name, on_parked, w, err) < 0)
         return -1;
     for (size_t i = 0; i < w->ids.len; i += AMP_QUEUE_ID_MAX) {
         const struct amp_queue_step st = {.id = amp_span_str(w->ids.data + i),

@@ -14,7 +14,7 @@
 
 #include "base/codes.h"
 #include "message/delivery/outbox.h"
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 #include "work/item/claim/queue.h"
 #include "json/record.h"
 
@@ -189,8 +189,7 @@ static int worker_lose(struct amp_store *s, const char *worker, int64_t due_ms, 
     do {
         l->n = 0;
         for (size_t i = 0; i < sizeof held / sizeof *held && l->n < SWEEP_MOST; i++)
-            if (amp_subject_each(&amp_queue_subject, s, amp_queue_fsm.states[held[i]].name, on_held,
-                                 l, err) < 0)
+            if (amp_queue_each(s, amp_queue_fsm.states[held[i]].name, on_held, l, err) < 0)
                 return -1;
         attempts_end(l);
         if ((n = l->n ? jobs_lose(l, err) : 0) < 0)

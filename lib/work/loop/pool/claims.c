@@ -86,66 +86,77 @@ int amp_pool_keeps(struct amp_slot *slot, struct amp_error *err)
     struct keeping k = {.agent = slot->agent};
 
     for (size_t i = 0; i < sizeof states && !k.found; i++)
-        if (amp_subject_each(&amp_queue_subject, slot->pool->store,
-                             amp_queue_fsm.states[states[i]].name, on_waiting, &k, err) < 0)
+        if (amp_queue_each(slot->pool->store, amp_queue_fsm.states[states[i]].name, on_waiting, &k,
+                           err) < 0)
             return -1;
     return k.found;
 }
 
-static uint8_t end_event(const struct amp_pool_outcome *out, bool asked)
+/* What the attempt used, and for a job that goes on later, where. */
+static void step_leave(const struct amp_slot *slot, struct amp_queue_step *st, const char *agent,
+                       char *data, size_t size)
 {
-    switch (out->end) {
-    case AMP_POOL_DONE:
-        return AMP_QUEUE_EV_DONE;
-    case AMP_POOL_FAILED:
-        return asked && amp_code_is(out->code, forced_preemption) ? AMP_QUEUE_EV_FORCE
-                                                                  : AMP_QUEUE_EV_FAIL;
-    case AMP_POOL_PARKED:
-        return AMP_QUEUE_EV_PARK;
-    default:
-        return asked ? AMP_QUEUE_EV_YIELD : AMP_QUEUE_EV_RELEASE;
-    }
+    const struct amp_worker_left *left = &slot->w.left;
+
+    st->tokens_in = left->usage.input_tokens;
+    st->tokens_out = left->usage.output_tokens;
+    st->micros = left->usage.cost_micros;
+    if (st->event == AMP_QUEUE_EV_DONE || st->event == AMP_QUEUE_EV_FAIL ||
+        st->event == AMP_QUEUE_EV_FORCE)
+        return;
+    snprintf(data, size, "{\"agent\":\"%s\",\"keeps\":%s}", *agent ? agent : slot->agent,
+             st->keeps ? "true" : "false");
+    st->data = amp_span_str(data);
+    st->worktree = amp_span_str(*left->worktree ? left->worktree : "-");
+    st->session = amp_span_str(*left->session ? left->session : "-");
 }
 
-static int job_end(struct amp_queue_worker *q, const struct amp_pool_job *job,
-                   const struct amp_pool_outcome *out, const struct amp_worker_left *left,
-                   const char *agent, const char *worker, bool asked, struct amp_error *err)
+static void step_claim(const struct amp_slot *slot, struct amp_queue_step *st)
 {
-    AMP_BUF struct amp_buf mem = {0};
-    char data[256];
-    bool goes_on = out->end == AMP_POOL_PARKED || out->end == AMP_POOL_AGAIN;
-    struct amp_queue_step st = {
-        .id = amp_span_str(job->id),
-        .worker = worker,
-        .seq = job->seq,
-        .attempt = job->attempts,
-        .why = *out->why ? out->why : NULL,
-        .code = *out->code ? out->code : NULL,
-        .until_ms = out->until_ms,
-        .tokens_in = left->usage.input_tokens,
-        .tokens_out = left->usage.output_tokens,
-        .micros = left->usage.cost_micros,
-        .actor = worker,
-        .now_ms = amp_now_ms(),
-    };
+    st->id = amp_span_str(slot->job.id);
+    st->worker = slot->pool->opt->name;
+    st->actor = st->n_emits > 0 ? slot->consumer : st->worker; /* whose outbox it is */
+    st->seq = slot->job.seq;
+    st->attempt = slot->job.attempts;
+    st->now_ms = amp_now_ms();
+}
 
-    amp_buf_init(&mem, AMP_REC_MAX);
-    if (goes_on && agent) {
-        snprintf(data, sizeof data, "{\"agent\":\"%s\",\"keeps\":%s}",
-                 *out->agent ? out->agent : agent, out->keeps ? "true" : "false");
-        st.data = amp_span_str(data);
-        st.worktree = amp_span_str(*left->worktree ? left->worktree : "-");
-        st.session = amp_span_str(*left->session ? left->session : "-");
-    }
-    /* Another process may have asked for its place since the last look, or nobody has. */
-    for (int other = 0;; other = 1) {
-        st.event = end_event(out, asked != (other == 1));
-        if (amp_queue_worker_step(q, &st, &mem, NULL, err) == 0)
-            return 0;
-        if (amp_code_is(err->code, claim_lost) || amp_code_is(err->code, unknown_job))
-            return 1;
-        if (other || !amp_code_is(err->code, illegal_transition))
-            return -1;
+/* Gives the job back with what the attempt used. */
+static int claim_end(struct amp_slot *slot, struct amp_queue_step *st, const char *agent,
+                     struct amp_buf *mem, struct amp_queue_job *out, struct amp_error *err)
+{
+    char data[256];
+
+    /* Only a job that its pool saw as PREEMPTING is ended by force. */
+    if (st->event == AMP_QUEUE_EV_FAIL && slot->w.ask.what == AMP_ASK_PREEMPT &&
+        amp_code_is(st->code, forced_preemption))
+        st->event = AMP_QUEUE_EV_FORCE;
+    if (amp_pool_limit(slot, err) < 0 || amp_pool_spend(slot, err) < 0)
+        return -1;
+    step_claim(slot, st);
+    step_leave(slot, st, agent, data, sizeof data);
+    if (amp_queue_worker_step(slot->pool->queue, st, mem, out, err) < 0)
+        return -1;
+    slot->ended = true;
+    return 0;
+}
+
+int amp_pool_step(struct amp_slot *slot, struct amp_queue_step *st, struct amp_buf *mem,
+                  struct amp_queue_job *out, struct amp_error *err)
+{
+    switch (st->event) {
+    case AMP_QUEUE_EV_PARK:
+        if (!st->code)
+            st->code = *slot->w.left.code      ? slot->w.left.code
+                       : slot->w.left.limit_ms ? AMP_CODE(usage_limit)
+                                               : AMP_CODE(again_later);
+        /* fallthrough */
+    case AMP_QUEUE_EV_DONE:
+    case AMP_QUEUE_EV_FAIL:
+        return claim_end(slot, st, "", mem, out, err);
+    default:
+        step_claim(slot, st);
+        return amp_queue_worker_step(slot->pool->queue, st, mem, out, err);
     }
 }
 
@@ -241,16 +252,6 @@ static int job_step(struct amp_pool *p, const struct amp_pool_job *job, uint8_t 
                                                                                             : -1;
 }
 
-/* A lost worker that was only stopped may have started an attempt since its loss. */
-static void rivals_end(const struct amp_slot *slot)
-{
-    bool named = amp_id_is_safe(amp_span_str(slot->job.task));
-    const struct amp_attempt_processes of = {.state_dir = slot->w.state_dir,
-                                             .task = named ? slot->job.task : slot->job.id};
-
-    amp_attempt_end_processes(&of);
-}
-
 /* A job whose predecessor failed is skipped: 1; or it goes on, to fail or to start: 0. */
 static int predecessors_look(struct amp_pool *p, const struct amp_queue_job *claimed,
                              struct amp_pool_job *job, struct amp_error *err)
@@ -308,14 +309,10 @@ static int job_begin(struct amp_pool *p, const struct amp_queue_job *claimed, st
     int allowed = amp_pool_task_allows(p, &job, err);
     if (allowed < 0)
         return -1;
-    int rc = job_step(p, &job, AMP_QUEUE_EV_START, NULL, 0, err);
-    if (rc != 0)
-        return rc < 0 ? -1 : 0; /* it was cancelled or lost at once; its end comes with the look */
     slot->job = job;
+    amp_item_of(claimed, &slot->item);
     slot->over_budget = !allowed;
     slot->limited_ms = 0;
-    if (job.losses > 0)
-        rivals_end(slot);
     slot->has_job = true;
     slot->woken = true;
     return 0;
@@ -456,26 +453,30 @@ static int task_settle(const struct amp_slot *slot, struct amp_error *err)
     return found <= 0 ? found : amp_session_job_ended(&voice, &job, err);
 }
 
-/* 1: the claim was lost. */
-static int claim_end(struct amp_slot *slot, const struct amp_pool_outcome *out,
-                     struct amp_error *err)
+static uint8_t end_event(const struct amp_slot *slot, const struct amp_pool_outcome *out)
 {
-    struct amp_pool *p = slot->pool;
-
-    return amp_pool_spend(slot, err) < 0
-               ? -1
-               : job_end(p->queue, &slot->job, out, &slot->w.left, slot->agent, p->opt->name,
-                         slot->w.ask.what == AMP_ASK_PREEMPT, err);
+    switch (out->end) {
+    case AMP_POOL_DONE:
+        return AMP_QUEUE_EV_DONE;
+    case AMP_POOL_FAILED:
+        return AMP_QUEUE_EV_FAIL;
+    case AMP_POOL_PARKED:
+        return AMP_QUEUE_EV_PARK;
+    default: /* its pool saw that it is PREEMPTING, or it is given back unasked */
+        return slot->w.ask.what == AMP_ASK_PREEMPT ? AMP_QUEUE_EV_YIELD : AMP_QUEUE_EV_RELEASE;
+    }
 }
 
 int amp_pool_end(struct amp_slot *slot, const struct amp_pool_outcome *out, struct amp_error *err)
 {
-    int rc = claim_end(slot, out, err);
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_queue_step st = {.event = end_event(slot, out),
+                                .why = *out->why ? out->why : NULL,
+                                .code = *out->code ? out->code : NULL,
+                                .until_ms = out->until_ms,
+                                .keeps = out->keeps};
 
-    if (rc > 0)
-        return amp_fail(err, AMP_NO, claim_lost, "job %s was lost", slot->job.id);
-    slot->ended = rc == 0;
-    return rc;
+    return claim_end(slot, &st, out->agent, &mem, NULL, err);
 }
 
 int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
@@ -487,8 +488,10 @@ int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
     if (!slot->ended) {
         if (amp_store_begin(p->store, err) < 0)
             return -1;
-        rc = claim_end(slot, out, err);
+        rc = amp_pool_end(slot, out, err);
         amp_store_end(p->store);
+        if (rc < 0 && (amp_code_is(err->code, claim_lost) || amp_code_is(err->code, unknown_job)))
+            rc = 1;
     }
     if (rc < 0 || (rc == 0 && task_settle(slot, err) < 0))
         return -1;

@@ -10,6 +10,11 @@ struct amp_store *amp_pool_store(struct amp_pool *p);
 bool amp_pool_is_walled(const struct amp_pool *p);
 /* Whether the pool still has the claim of the slot's job; also in a batch. NO claim_lost. */
 int amp_pool_claimed(struct amp_slot *slot, struct amp_error *err);
+/* In a batch: a step of the slot's job by its worker. One that gives the job back ends the claim,
+ * and records what the job used. The answer that the step emits and the end of the job are there
+ * both or not at all. NO claim_lost. */
+int amp_pool_step(struct amp_slot *slot, struct amp_queue_step *step, struct amp_buf *mem,
+                  struct amp_queue_job *out, struct amp_error *err);
 /* In a batch: ends the slot's job, and records what it used. The answer that is recorded in the
  * same batch and the end of the job are there both or not at all. */
 int amp_pool_end(struct amp_slot *slot, const struct amp_pool_outcome *out, struct amp_error *err);

@@ -7,14 +7,15 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/id.h>
 
 #include "base/codes.h"
 #include "message/delivery/outbox.h"
 #include "message/delivery/sender/identity.h"
 #include "message/protocol/work.h"
-#include "work/agent/job/job.h"
 #include "work/agent/work.h"
 #include "work/attempt/io.h"
+#include "work/item/queue.h"
 #include "work/loop/pool/private.h"
 #include "work/rtp/run/runtime.h"
 
@@ -73,29 +74,6 @@ static int slot_claimed(void *ctx, struct amp_error *err)
 
 /* ---- a job of AMP: the executor's and the reviewer's work ---- */
 
-static int job_take(struct amp_slot *slot, const struct amp_view *v, struct amp_job *job,
-                    struct amp_error *err)
-{
-    bool found;
-    enum amp_store_outcome outcome;
-    const struct amp_job_take t = {
-        .ref = {slot->consumer, v->id},
-        .line = v->message,
-        .agent = slot->agent,
-        .task = slot->job.task,
-        .now_ms = amp_now_ms(),
-    };
-
-    if (amp_job_find(slot->w.store, &t.ref, &found, job, err) < 0)
-        return -1;
-    if (found)
-        return 0;
-    /* The messages of an input are acknowledged by the agents that get them. */
-    int rc = slot->pool->opt->input ? amp_worker_take(&slot->w, v, err)
-                                    : amp_job_take(slot->w.store, &t, &outcome, err);
-    return rc < 0 ? -1 : amp_job_find(slot->w.store, &t.ref, &found, job, err);
-}
-
 static bool slot_is_stopping(const struct amp_slot *slot)
 {
     return slot->w.ask.what || slot->stop;
@@ -107,58 +85,6 @@ static void outcome_set(struct amp_pool_outcome *out, enum amp_pool_end end, con
     out->end = end;
     snprintf(out->code, sizeof out->code, "%s", code);
     snprintf(out->why, sizeof out->why, "%.255s", why);
-}
-
-/* Ends the pool's job by the state of the worker's. 1: it is not at an end yet. */
-static int job_judge(struct amp_slot *slot, const struct amp_job *job, struct amp_pool_outcome *out)
-{
-    const struct amp_worker_left *left = &slot->w.left;
-
-    switch (job->state) {
-    case AMP_JOB_DONE:
-        outcome_set(out, left->failed ? AMP_POOL_FAILED : AMP_POOL_DONE,
-                    *left->code    ? left->code
-                    : left->failed ? AMP_CODE(task_failed)
-                                   : "",
-                    "");
-        return 0;
-    case AMP_JOB_REFUSED:
-        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : AMP_CODE(refused),
-                    "the worker refused the message");
-        return 0;
-    case AMP_JOB_FAILED:
-        outcome_set(out, AMP_POOL_FAILED, *left->code ? left->code : AMP_CODE(machinery),
-                    "too many crashes, kills or timeouts");
-        return 0;
-    case AMP_JOB_PARKED:
-        outcome_set(out, AMP_POOL_PARKED,
-                    *left->code      ? left->code
-                    : left->limit_ms ? AMP_CODE(usage_limit)
-                                     : AMP_CODE(again_later),
-                    "");
-        out->until_ms = job->until_ms;
-        return 0;
-    default:
-        /* The attempt has failed also if other subtasks are left. */
-        if (amp_worker_is_forced(&slot->w)) {
-            outcome_set(out, AMP_POOL_FAILED, left->code, "ended for more urgent work");
-            return 0;
-        }
-        if (!slot_is_stopping(slot))
-            return 1;
-        outcome_set(out, AMP_POOL_AGAIN, left->code,
-                    left->yielded ? "stopped at a safe point" : "");
-        out->keeps = job->keeps;
-        return 0;
-    }
-}
-
-/* The worker's job ends, and the pool's with it. */
-static int slot_ended(void *ctx, const struct amp_job *job, struct amp_error *err)
-{
-    struct amp_pool_outcome out = {.end = AMP_POOL_FAILED};
-
-    return job_judge(ctx, job, &out) == 0 ? amp_pool_end(ctx, &out, err) : 0;
 }
 
 void amp_slot_leave(struct amp_slot *slot)
@@ -176,29 +102,47 @@ static void slot_leaves(void *ctx)
     amp_slot_leave(ctx);
 }
 
+static int slot_step(void *ctx, struct amp_queue_step *step, struct amp_buf *mem,
+                     struct amp_queue_job *out, struct amp_error *err)
+{
+    return amp_pool_step(ctx, step, mem, out, err);
+}
+
+/* An attempt that was stopped goes on later. 1: it goes on now. */
+static int attempt_judge(const struct amp_slot *slot, struct amp_pool_outcome *out)
+{
+    const struct amp_worker_left *left = &slot->w.left;
+
+    /* It has failed also if other subtasks are left. */
+    if (amp_worker_is_forced(&slot->w)) {
+        outcome_set(out, AMP_POOL_FAILED, left->code, "ended for more urgent work");
+        return 0;
+    }
+    if (!slot_is_stopping(slot))
+        return 1;
+    outcome_set(out, AMP_POOL_AGAIN, left->code, left->yielded ? "stopped at a safe point" : "");
+    out->keeps = slot->item.keeps;
+    return 0;
+}
+
 static int dispatch_work(struct amp_slot *slot, const struct amp_view *v,
                          const struct amp_worker_role *role, void *ctx,
                          struct amp_pool_outcome *out, struct amp_error *err)
 {
     struct amp_worker *w = &slot->w;
-    struct amp_job job = {0};
 
     w->role = role;
     w->ctx = ctx;
-    if (job_take(slot, v, &job, err) < 0)
+    /* The messages of an input are acknowledged by the agents that get them. */
+    if (slot->pool->opt->input && amp_worker_read(w, &slot->item, v, err) < 0)
         return -1;
-    while (!amp_job_ended(&job)) {
-        if (job.state == AMP_JOB_PARKED && job.until_ms > amp_now_ms())
-            break;
-        struct amp_job_step wake = {.event = AMP_JOB_EV_WAKE};
-        if (job.state == AMP_JOB_PARKED && amp_worker_step(w, &job, &wake, NULL, err) < 0)
-            return -1;
-        int rc = role->work(w, &job, v, err);
+    while (!slot->ended) {
+        int rc = role->work(w, &slot->item, v, err);
         w->task = NULL;
         w->halted = w->paused = false;
         if (rc < 0)
             return -1;
-        if (job_judge(slot, &job, out) == 0)
+        if (slot->ended || attempt_judge(slot, out) == 0)
             return 0;
         if (rc == 0)
             continue;
@@ -208,7 +152,7 @@ static int dispatch_work(struct amp_slot *slot, const struct amp_view *v,
         if (rc < 0)
             return -1;
     }
-    return job_judge(slot, &job, out);
+    return 0;
 }
 
 /* ---- any job ---- */
@@ -270,6 +214,16 @@ static int job_broken(struct amp_slot *slot, struct amp_pool_outcome *out, struc
     return amp_worker_finish(&slot->w, stopped ? AMP_AGENT_EV_SHUTDOWN : AMP_AGENT_EV_FAIL, err);
 }
 
+/* A lost worker that was only stopped may have started an attempt since its loss. */
+static void rivals_end(const struct amp_slot *slot)
+{
+    bool named = amp_id_is_safe(amp_span_str(slot->job.task));
+    const struct amp_attempt_processes of = {.state_dir = slot->w.state_dir,
+                                             .task = named ? slot->job.task : slot->job.id};
+
+    amp_attempt_end_processes(&of);
+}
+
 static int slot_job(struct amp_slot *slot, struct amp_error *err)
 {
     struct amp_worker *w = &slot->w;
@@ -279,6 +233,8 @@ static int slot_job(struct amp_slot *slot, struct amp_error *err)
     slot->ended = false;
     slot->opt.session = *slot->job.session ? slot->job.session : NULL;
     slot->began_ms = amp_mono_ms();
+    if (slot->job.losses > 0)
+        rivals_end(slot);
     int rc = job_work(slot, &out, err);
     if (rc < 0)
         rc = job_broken(slot, &out, err);
@@ -387,7 +343,7 @@ int amp_slot_open(struct amp_slot *slot, struct amp_pool *pool, const struct amp
     slot->opt.borrow = slot_borrow;
     slot->opt.give_back = slot_give_back;
     slot->opt.leaves = slot_leaves;
-    slot->opt.ended = slot_ended;
+    slot->opt.step = slot_step;
     slot->run = *o->run;
     slot->run.worker = slot->opt;
     slot->review = *o->review;

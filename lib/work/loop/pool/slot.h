@@ -37,15 +37,16 @@ struct amp_slot {
     bool borrowed;         /* but not while another agent clears its worktree */
     bool quit;             /* it ends when it has no job */
     bool has_job;
-    bool ended; /* the job, in the turn of its answer */
+    bool ended; /* the claim: a step gave the job back */
     struct amp_pool_job job;
-    int64_t began_ms;   /* the job, monotonic */
-    int64_t limited_ms; /* it takes no job until then (the wall clock); 0: none */
-    bool counted;       /* what it used was compared with its budget */
-    bool over_budget;   /* the budget of the slot's job is spent: it is refused */
-    int64_t account_ms; /* the end of the usage limit that it reported last */
-    uint64_t jobs;      /* that it ended */
-    bool failed;        /* error says why the fiber ended */
+    struct amp_item item; /* the same job, for its worker */
+    int64_t began_ms;     /* the job, monotonic */
+    int64_t limited_ms;   /* it takes no job until then (the wall clock); 0: none */
+    bool counted;         /* what it used was compared with its budget */
+    bool over_budget;     /* the budget of the slot's job is spent: it is refused */
+    int64_t account_ms;   /* the end of the usage limit that it reported last */
+    uint64_t jobs;        /* that it ended */
+    bool failed;          /* error says why the fiber ended */
     struct amp_error error;
 };
 

@@ -159,14 +159,14 @@ static int commit_approve(struct amp_worker *w, struct amp_judged *k, struct amp
 }
 
 /* Without a verdict and without further attempts the coordinator gets a nack. */
-static int review_abandon(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+static int review_abandon(struct amp_worker *w, struct amp_item *job, struct amp_judged *k,
                           const char *code, const char *why, struct amp_error *err)
 {
     AMP_BUF struct amp_buf nack = {0};
-    struct amp_job_step step = {
-        .event = job->state == AMP_JOB_RUNNING ? AMP_JOB_EV_BREAK : AMP_JOB_EV_REFUSE,
+    struct amp_queue_step step = {
+        .event = AMP_QUEUE_EV_FAIL,
         .why = why,
-        .most = 0,
+        .code = job->trying && !*w->left.code ? AMP_CODE(machinery) : NULL,
     };
 
     amp_buf_init(&nack, 1 << 18);
@@ -183,7 +183,7 @@ static int review_abandon(struct amp_worker *w, struct amp_job *job, struct amp_
     return amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
 }
 
-static int review_trip(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+static int review_trip(struct amp_worker *w, struct amp_item *job, struct amp_judged *k,
                        const char *what, struct amp_error *err)
 {
     static const char *const suggested[] = {"Reset the branch", "Terminate the task", NULL};
@@ -194,16 +194,16 @@ static int review_trip(struct amp_worker *w, struct amp_job *job, struct amp_jud
     if (amp_worker_escalate(w, k->of.v, &trouble, &line, err) < 0)
         return -1;
     const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
-    struct amp_job_step step = {.event = AMP_JOB_EV_REFUSE, .why = trouble.type};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_FAIL, .why = trouble.type};
     return amp_worker_conclude(w, job, &step, &lines, AMP_AGENT_EV_FAIL, err);
 }
 
-static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+static int review_conclude(struct amp_worker *w, struct amp_item *job, struct amp_judged *k,
                            struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
     bool approved, spent;
-    struct amp_job_step step = {.event = AMP_JOB_EV_ANSWER, .why = k->of.why};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_DONE, .why = k->of.why};
 
     amp_buf_init(&line, 16u << 20);
     if (amp_judged_verdict(w, k, review_options(w)->verdict_by_exit, &line, &approved, err) < 0) {
@@ -240,7 +240,7 @@ static int worktree_renew(struct amp_worker *w, struct amp_judged *k, struct amp
  * up, and the reviewer is not started. */
 enum commands { COMMANDS_FAILED = -1, COMMANDS_PASSED, COMMANDS_DONE };
 
-static enum commands commands_run(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+static enum commands commands_run(struct amp_worker *w, struct amp_item *job, struct amp_judged *k,
                                   struct amp_error *err)
 {
     struct amp_assignment *of = &k->of;
@@ -274,7 +274,7 @@ static enum commands commands_run(struct amp_worker *w, struct amp_job *job, str
     return COMMANDS_DONE;
 }
 
-static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+static int review_attempt(struct amp_worker *w, struct amp_item *job, struct amp_judged *k,
                           struct amp_error *err)
 {
     struct amp_assignment *of = &k->of;
@@ -282,7 +282,7 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
     bool spent;
     int rc;
     AMP_BUF struct amp_buf walls = {0};
-    struct amp_job_step step = {.event = AMP_JOB_EV_START};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_START};
 
     amp_buf_init(&walls, 4096);
     if (amp_confined_note(w, &walls, err) < 0)
@@ -317,7 +317,7 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
     return spent ? review_abandon(w, job, k, AMP_CODE(no_verdict), of->why, err) : 0;
 }
 
-static int review_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+static int review_work(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                        struct amp_error *err)
 {
     struct amp_judged *k = calloc(1, sizeof *k);

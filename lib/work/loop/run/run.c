@@ -134,7 +134,7 @@ int amp_run_measure(struct amp_store *s, struct amp_git *git, const struct amp_v
                : 0;
 }
 
-static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *k,
+static int work_prepare(struct amp_worker *w, struct amp_item *job, struct work *k,
                         struct amp_error *err)
 {
     struct amp_assignment *of = &k->of;
@@ -446,18 +446,19 @@ static int result_compose(struct amp_worker *w, struct work *k, enum amp_attempt
 }
 
 /* Ends the job, or goes on with its next subtask. */
-static int work_finish(struct amp_worker *w, struct amp_job *job, const struct work *k,
+static int work_finish(struct amp_worker *w, struct amp_item *job, const struct work *k,
                        const char *why, const struct amp_worker_lines *lines, uint8_t agent_event,
                        struct amp_error *err)
 {
     bool more = (uint32_t)job->next + 1 < k->of.v->body.dispatch.n_subtasks;
-    struct amp_job_step step = {.event = more ? AMP_JOB_EV_STEP : AMP_JOB_EV_ANSWER, .why = why};
+    struct amp_queue_step step = {.event = more ? AMP_QUEUE_EV_NEXT : AMP_QUEUE_EV_DONE,
+                                  .why = why};
 
     return amp_worker_conclude(w, job, &step, lines, agent_event, err);
 }
 
 /* After the attempt: commits and measures the change, checks its scope, answers. */
-static int work_answer(struct amp_worker *w, struct amp_job *job, struct work *k,
+static int work_answer(struct amp_worker *w, struct amp_item *job, struct work *k,
                        enum amp_attempt_end end, struct amp_error *err)
 {
     static const char *const suggested[] = {"Check the branch", "Roll back to the base commit",
@@ -510,13 +511,13 @@ static int files_make(struct amp_worker *w, struct work *k, struct amp_error *er
     return amp_jw_end(&jw, err) < 0 ? -1 : amp_assignment_files(w, &k->of, err);
 }
 
-static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *k,
+static int work_attempt(struct amp_worker *w, struct amp_item *job, struct work *k,
                         struct amp_error *err)
 {
     struct amp_assignment *of = &k->of;
     bool spent;
     AMP_BUF struct amp_buf walls = {0};
-    struct amp_job_step step = {.event = AMP_JOB_EV_START, .start = k->first};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_START, .start = k->first};
 
     amp_buf_init(&walls, 4096);
     if (amp_confined_note(w, &walls, err) < 0)
@@ -546,11 +547,11 @@ static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *
 }
 
 /* Reports work that could not start as a failed result. */
-static int work_fail(struct amp_worker *w, struct amp_job *job, struct work *k,
+static int work_fail(struct amp_worker *w, struct amp_item *job, struct work *k,
                      const struct amp_error *cause, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
-    struct amp_job_step start = {.event = AMP_JOB_EV_START};
+    struct amp_queue_step start = {.event = AMP_QUEUE_EV_START};
 
     amp_buf_init(&line, 16 << 20);
     snprintf(k->trouble, sizeof k->trouble, "%s: %s", cause->code, cause->what);
@@ -581,7 +582,7 @@ static void work_init(struct work *k, const struct amp_view *v, const char *base
     }
 }
 
-static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+static int dispatch_work(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                          struct amp_error *err)
 {
     if (!amp_work_of(v->protocol)->keeps_tasks)

@@ -65,13 +65,13 @@ int amp_runtime_taken(struct amp_worker *w, const struct amp_view *v, struct amp
 }
 
 /* Ends the job. processed: the outcome is known, and the sender gets it. */
-static int job_end(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+static int job_end(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                    bool processed, const char *why, uint8_t agent_event, struct amp_error *err)
 {
     AMP_BUF struct amp_buf ack = {.max = 1 << 18};
     struct amp_worker_lines lines = {.n = 0};
-    struct amp_job_step step = {
-        .event = job->state == AMP_JOB_RUNNING ? AMP_JOB_EV_ANSWER : AMP_JOB_EV_REFUSE, .why = why};
+    struct amp_queue_step step = {.event = job->trying ? AMP_QUEUE_EV_DONE : AMP_QUEUE_EV_FAIL,
+                                  .why = why};
     if (processed) {
         if (ack_add(w, v, AMP_STAGE_FULFILLED, &ack, err) < 0)
             return -1;
@@ -83,7 +83,7 @@ static int job_end(struct amp_worker *w, struct amp_job *job, const struct amp_v
 }
 
 /* The task cannot be carried out here: refused, and the job ends. */
-static int task_refuse(struct amp_worker *w, struct amp_job *job, const struct run *k,
+static int task_refuse(struct amp_worker *w, struct amp_item *job, const struct run *k,
                        const struct amp_error *why, struct amp_error *err)
 {
     struct amp_error e = {0};
@@ -97,7 +97,7 @@ static int task_refuse(struct amp_worker *w, struct amp_job *job, const struct r
 }
 
 /* The task is another agent's, or has its outcome. */
-static int task_dropped(struct amp_worker *w, struct amp_job *job, const struct run *k,
+static int task_dropped(struct amp_worker *w, struct amp_item *job, const struct run *k,
                         const char *code, bool processed, struct amp_error *err)
 {
     snprintf(w->left.code, sizeof w->left.code, "%.47s", code);
@@ -105,7 +105,7 @@ static int task_dropped(struct amp_worker *w, struct amp_job *job, const struct 
 }
 
 /* 1: the task is this agent's now; 0: the job has ended; -1: failure. */
-static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
+static int task_begin(struct amp_worker *w, struct amp_item *job, struct run *k,
                       struct amp_error *err)
 {
     struct amp_error why = {0};
@@ -134,7 +134,7 @@ static int task_begin(struct amp_worker *w, struct amp_job *job, struct run *k,
         return task_refuse(w, job, k, &why, err);
     bool done = amp_code_is(why.code, already_completed);
     w->opt->note("%s: %s: %s", k->of.task, why.code, why.what);
-    return task_dropped(w, job, k, why.code, done && job->state == AMP_JOB_RUNNING, err);
+    return task_dropped(w, job, k, why.code, done && job->trying, err);
 }
 
 static int progress_take(struct amp_worker *w, struct amp_assignment *of, const json_t *line,
@@ -166,7 +166,7 @@ static bool is_late(const struct run *k)
 }
 
 /* After the attempt: the outcome, and the ack that it was processed. */
-static int task_end(struct amp_worker *w, struct amp_job *job, struct run *k, const char *failure,
+static int task_end(struct amp_worker *w, struct amp_item *job, struct run *k, const char *failure,
                     const char *said, struct amp_error *err)
 {
     char code[64], last[200] = "", text[800];
@@ -215,12 +215,12 @@ static int answer_read(struct amp_worker *w, struct run *k, char *bad, size_t si
     return 0;
 }
 
-static int attempt_run(struct amp_worker *w, struct amp_job *job, struct run *k,
+static int attempt_run(struct amp_worker *w, struct amp_item *job, struct run *k,
                        struct amp_error *err)
 {
     struct amp_assignment *of = &k->of;
     AMP_BUF struct amp_buf walls = {.max = 4096};
-    struct amp_job_step step = {.event = AMP_JOB_EV_START};
+    struct amp_queue_step step = {.event = AMP_QUEUE_EV_START};
     char bad[500];
     bool spent;
     if (amp_confined_note(w, &walls, err) < 0)
@@ -255,7 +255,7 @@ static int attempt_run(struct amp_worker *w, struct amp_job *job, struct run *k,
                     of->end == AMP_END_DONE ? "" : of->why, err);
 }
 
-static int task_work(struct amp_worker *w, struct amp_job *job, struct run *k,
+static int task_work(struct amp_worker *w, struct amp_item *job, struct run *k,
                      struct amp_error *err)
 {
     const struct amp_pause *by;
@@ -280,7 +280,7 @@ static int task_work(struct amp_worker *w, struct amp_job *job, struct run *k,
     return task_end(w, job, k, AMP_CODE(execution_error), cause.what, err);
 }
 
-int amp_runtime_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+int amp_runtime_work(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                      const struct amp_runtime_options *opt, struct amp_error *err)
 {
     struct run *k = calloc(1, sizeof *k);

@@ -16,7 +16,7 @@ int amp_runtime_taken(struct amp_worker *w, const struct amp_view *v, struct amp
                       struct amp_error *err);
 /* Works on the task of a job: accepts it, runs the command, reports the outcome, and acknowledges
  * it as processed. Whether the job has to wait (suspended); if not, it made a step. */
-int amp_runtime_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+int amp_runtime_work(struct amp_worker *w, struct amp_item *job, const struct amp_view *v,
                      const struct amp_runtime_options *opt, struct amp_error *err);
 
 #endif

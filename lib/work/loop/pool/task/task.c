@@ -349,6 +349,7 @@ static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_
 {
     struct amp_slot *slot = t->slot;
     struct amp_worker *w = &slot->w;
+    struct amp_queue_step start = {.event = AMP_QUEUE_EV_START};
     struct amp_error cause;
 
     if (place_make(t, err) < 0) {
@@ -365,8 +366,8 @@ static int attempt_run(struct task *t, struct amp_pool_outcome *out, struct amp_
         outcome_fail(out, cause.code, cause.what);
         return end_say(t, out, err) < 0 ? -1 : amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
     }
-    if (accept_say(t, err) < 0 || amp_assignment_files(w, &t->of, err) < 0 ||
-        amp_assignment_run(w, NULL, &t->of, err) < 0)
+    if (amp_worker_step(w, &slot->item, &start, NULL, err) < 0 || accept_say(t, err) < 0 ||
+        amp_assignment_files(w, &t->of, err) < 0 || amp_assignment_run(w, NULL, &t->of, err) < 0)
         return -1;
     if (t->of.end == AMP_END_DONE) {
         if (result_judge(t, out, err) < 0)

@@ -11,10 +11,10 @@
  * AMP_CONTROL_TURN bytes at a time; a line that is too long, malformed, or one too many is refused
  * with a code and counted, and its bytes are dropped.
  */
-#ifndef AMP_AGENT_JOB_CONTROL_H
-#define AMP_AGENT_JOB_CONTROL_H
+#ifndef AMP_AGENT_CONTRACT_CONTROL_H
+#define AMP_AGENT_CONTRACT_CONTROL_H
 
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 
 #define AMP_CONTROL_LINE_MAX 16384   /* bytes of a line; past it: line_too_long */
 #define AMP_CONTROL_TURN     65536   /* bytes that are read at a time */

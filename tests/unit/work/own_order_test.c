@@ -1,7 +1,7 @@
 /* The order of a consumer's jobs: ranks, arrival, times, and what is held; it follows the log. */
 #include "../scratch.h"
 #include "../tap.h"
-#include "work/agent/job/order.h"
+#include "work/item/own.h"
 
 #define NOW  INT64_C(1700000000000)
 #define MANY 200
@@ -41,52 +41,58 @@ static void rank_set(const char *task, char rank)
            "%s has the rank %c", task, rank);
 }
 
-static struct amp_job_ref ref_of(const char *consumer, const char *id)
-{
-    return (struct amp_job_ref){consumer, amp_span_str(id)};
-}
-
-static int take(const char *consumer, const char *id, const char *task, int64_t at)
+static int take(const char *owner, const char *id, const char *task, int64_t at)
 {
     enum amp_store_outcome outcome;
-    const struct amp_job_take t = {.ref = ref_of(consumer, id),
+    const struct amp_own_take t = {.owner = owner,
+                                   .type = "a",
+                                   .protocol = "AMP",
+                                   .msg_id = amp_span_str(id),
                                    .line = amp_span_str(id),
-                                   .agent = "a",
-                                   .task = task,
+                                   .task = amp_span_str(task),
                                    .now_ms = at};
-    return amp_job_take(store, &t, &outcome, &err);
+    return amp_own_take(store, &t, &outcome, &err);
+}
+
+static int own_step(const char *id, uint8_t event, int64_t until)
+{
+    const struct amp_queue_step st = {.owner = AMP_SPAN("c.1"),
+                                      .id = amp_span_str(id),
+                                      .worker = "c.1",
+                                      .event = event,
+                                      .until_ms = until};
+    return amp_queue_step(store, &st, NULL, NULL, &err);
 }
 
 static void step(const char *id, uint8_t event, int64_t until)
 {
-    const struct amp_job_step st = {.ref = ref_of("c.1", id), .event = event, .until_ms = until};
-    TAP_OK(amp_job_step(store, &st, NULL, &err) == 0, "%s: %s", id, amp_job_fsm.events[event].name);
+    TAP_OK(own_step(id, event, until) == 0, "%s: %s", id, amp_queue_fsm.events[event].name);
 }
 
-static void next_is(struct amp_job_order *o, int64_t now, const char *want, int64_t wake,
+static void next_is(struct amp_own_order *o, int64_t now, const char *want, int64_t wake,
                     const char *name)
 {
-    struct amp_job job = {0};
+    struct amp_item job = {0};
     bool found;
     int64_t at;
-    if (amp_job_order_next(o, now, &found, &job, &at, &err) < 0)
+    if (amp_own_order_next(o, now, &found, &job, &at, &err) < 0)
         TAP_OK(false, "%s: %s", err.code, err.what);
     TAP_SPAN(amp_span_str(found ? job.msg_id : ""), want, name);
     TAP_INT(at, wake, "the next time");
 }
 
-static struct amp_job_order *order_open(void)
+static struct amp_own_order *order_open(void)
 {
     static const char *const follows[] = {"rank", NULL};
-    const struct amp_job_order_options opt = {
+    const struct amp_own_order_options opt = {
         .consumer = "c.1", .rank = rank_of, .follows = follows};
-    struct amp_job_order *o = NULL;
-    TAP_INT(amp_job_order_open(&o, store, &opt, &err), 0, "the order opens");
+    struct amp_own_order *o = NULL;
+    TAP_INT(amp_own_order_open(&o, store, &opt, &err), 0, "the order opens");
     return o;
 }
 
 /* Jobs that come while it is open, and those that were there: the order is the same. */
-static void many(struct amp_job_order *o)
+static void many(struct amp_own_order *o)
 {
     char id[32];
     int bad = 0;
@@ -95,21 +101,20 @@ static void many(struct amp_job_order *o)
         bad += take("c.1", id, "many", NOW + 100 + (i * 77) % MANY) < 0;
     }
     TAP_INT(bad, 0, "many jobs are taken");
-    struct amp_job_order *again = order_open();
+    struct amp_own_order *again = order_open();
     for (int i = 0; i < MANY; i++) {
-        struct amp_job a = {0}, b = {0};
+        struct amp_item a = {0}, b = {0};
         bool has_a, has_b;
         int64_t wake;
         snprintf(id, sizeof id, "m/%03d", i);
-        if (amp_job_order_next(o, NOW, &has_a, &a, &wake, &err) < 0 ||
-            amp_job_order_next(again, NOW, &has_b, &b, &wake, &err) < 0 || !has_a || !has_b ||
+        if (amp_own_order_next(o, NOW, &has_a, &a, &wake, &err) < 0 ||
+            amp_own_order_next(again, NOW, &has_b, &b, &wake, &err) < 0 || !has_a || !has_b ||
             strcmp(a.msg_id, id) != 0 || strcmp(b.msg_id, id) != 0)
             bad++;
-        const struct amp_job_step st = {.ref = ref_of("c.1", id), .event = AMP_JOB_EV_REFUSE};
-        bad += amp_job_step(store, &st, NULL, &err) < 0;
+        bad += own_step(id, AMP_QUEUE_EV_FAIL, 0) < 0;
     }
     TAP_INT(bad, 0, "and come in their order, in both");
-    amp_job_order_close(again);
+    amp_own_order_close(again);
 }
 
 int main(void)
@@ -120,17 +125,17 @@ int main(void)
         printf("Bail out! %s\n", err.what);
         return 1;
     }
-    TAP_INT(amp_job_any(store, "c.1", &any, &err), 0, "look for jobs");
+    TAP_INT(amp_own_any(store, "c.1", &any, &err), 0, "look for jobs");
     TAP_OK(!any, "there are none");
     TAP_INT(take("c.1", "b", "t-b", NOW), 0, "a job");
     TAP_INT(take("c.1", "a", "t-a", NOW), 0, "another one in the same millisecond");
     TAP_INT(take("c", "1.x", "t-x", NOW - 9), 0, "one of another consumer");
-    TAP_INT(amp_job_any(store, "c.1", &any, &err), 0, "look for jobs");
+    TAP_INT(amp_own_any(store, "c.1", &any, &err), 0, "look for jobs");
     TAP_OK(any, "there are some");
 
-    struct amp_job_order *o = order_open();
+    struct amp_own_order *o = order_open();
     next_is(o, NOW, "b", 0, "the one that was taken first");
-    TAP_INT((int64_t)amp_job_order_count(o), 2, "of two");
+    TAP_INT((int64_t)amp_own_order_count(o), 2, "of two");
     TAP_INT(take("c.1", "late", "t-late", NOW + 1), 0, "a third one");
     TAP_INT(take("c", "2", "t-x", NOW - 9), 0, "and one of the other consumer");
     rank_set("t-late", '1');
@@ -140,33 +145,33 @@ int main(void)
     rank_set("t-a", '7');
     next_is(o, NOW, "late", 0, "and back");
 
-    step("late", AMP_JOB_EV_START, 0);
-    step("late", AMP_JOB_EV_PARK, NOW + 50);
+    step("late", AMP_QUEUE_EV_START, 0);
+    step("late", AMP_QUEUE_EV_PARK, NOW + 50);
     next_is(o, NOW, "b", NOW + 50, "one that is parked comes later");
     next_is(o, NOW + 50, "late", 0, "at its time");
-    step("late", AMP_JOB_EV_WAKE, 0);
-    TAP_INT(amp_job_order_hold(o, "late", "", &err), 0, "it is held");
-    TAP_INT(amp_job_order_hold(o, "late", "", &err), 0, "twice");
-    step("late", AMP_JOB_EV_START, 0);
+    step("late", AMP_QUEUE_EV_START, 0);
+    TAP_INT(amp_own_order_hold(o, "late", "", &err), 0, "it is held");
+    TAP_INT(amp_own_order_hold(o, "late", "", &err), 0, "twice");
+    step("late", AMP_QUEUE_EV_START, 0);
     rank_set("t-late", '0');
     next_is(o, NOW, "b", 0, "whatever happens to it");
-    TAP_INT(amp_job_order_hold(o, "b", "rank.t-w", &err), 0, "another one is held");
-    TAP_INT((int64_t)amp_job_order_held(o, ""), 2, "two are held");
-    step("late", AMP_JOB_EV_ANSWER, 0);
+    TAP_INT(amp_own_order_hold(o, "b", "rank.t-w", &err), 0, "another one is held");
+    TAP_INT((int64_t)amp_own_order_held(o, ""), 2, "two are held");
+    step("late", AMP_QUEUE_EV_DONE, 0);
     next_is(o, NOW, "a", 0, "the last one");
-    TAP_INT((int64_t)amp_job_order_held(o, "rank."), 1, "one ended while it was held");
-    TAP_INT(amp_job_order_free_held(o, &err), 0, "what waits for no record is free");
+    TAP_INT((int64_t)amp_own_order_held(o, "rank."), 1, "one ended while it was held");
+    TAP_INT(amp_own_order_free_held(o, &err), 0, "what waits for no record is free");
     rank_set("t-x", '1');
     next_is(o, NOW, "a", 0, "the other one is held");
     rank_set("t-w", '1');
     next_is(o, NOW, "b", 0, "until its record changes");
-    step("b", AMP_JOB_EV_REFUSE, 0);
-    step("a", AMP_JOB_EV_REFUSE, 0);
+    step("b", AMP_QUEUE_EV_FAIL, 0);
+    step("a", AMP_QUEUE_EV_FAIL, 0);
     next_is(o, NOW, "", 0, "nothing is left");
-    TAP_INT((int64_t)amp_job_order_count(o), 0, "no job");
+    TAP_INT((int64_t)amp_own_order_count(o), 0, "no job");
     many(o);
-    amp_job_order_close(o);
-    amp_job_order_close(NULL);
+    amp_own_order_close(o);
+    amp_own_order_close(NULL);
     amp_store_close(store);
     return tap_done();
 }

@@ -18,7 +18,7 @@
 #include "base/codes.h"
 #include "base/grow.h"
 #include "base/process/process.h"
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 
 void amp_env_release(struct amp_env *e)
 {

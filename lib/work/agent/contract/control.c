@@ -1,5 +1,5 @@
 /* The control FIFO: its lines, their limits, and the files with the answers. */
-#include "work/agent/job/control.h"
+#include "work/agent/contract/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

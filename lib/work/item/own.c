@@ -1,9 +1,10 @@
-/* The unfinished jobs of a consumer in their order. */
-#include "work/agent/job/order.h"
+/* A worker's own jobs, and their order. */
+#include "work/item/own.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/grow.h"
 #include "message/store/history/history.h"
 
@@ -17,7 +18,7 @@ struct entry {
     const char *id, *task;
     struct entry *next[TABLES]; /* in the same bucket */
     size_t hash[TABLES];
-    int64_t rank, taken_ms, frame;
+    int64_t rank, taken_ms, seq;
     int64_t until_ms; /* of a parked job; else 0 */
     struct heap *in;  /* NULL: it is held */
     size_t at;        /* its place there, or among the held ones */
@@ -31,11 +32,11 @@ struct heap {
     bool (*before)(const struct entry *a, const struct entry *b);
 };
 
-struct amp_job_order {
+struct amp_own_order {
     struct amp_store *store;
-    struct amp_job_order_options opt;
+    struct amp_own_order_options opt;
     struct amp_store_place place;
-    const char *kinds[AMP_JOB_FOLLOWS_MAX + 2];
+    const char *kinds[AMP_OWN_FOLLOWS_MAX + 2];
     char prefix[AMP_KEY_MAX + 1]; /* of the keys of its jobs */
     struct entry **bucket[TABLES];
     size_t n_buckets, n;
@@ -53,7 +54,7 @@ static bool is_before(const struct entry *a, const struct entry *b)
         return a->rank < b->rank;
     if (a->taken_ms != b->taken_ms)
         return a->taken_ms < b->taken_ms;
-    return a->frame != b->frame ? a->frame < b->frame : strcmp(a->id, b->id) < 0;
+    return a->seq != b->seq ? a->seq < b->seq : strcmp(a->id, b->id) < 0;
 }
 
 static bool is_sooner(const struct entry *a, const struct entry *b)
@@ -105,12 +106,12 @@ static void heap_remove(struct entry *e)
     heap_settle(h, last);
 }
 
-static int entry_queue(struct amp_job_order *o, struct entry *e, struct amp_error *err)
+static int entry_queue(struct amp_own_order *o, struct entry *e, struct amp_error *err)
 {
     return heap_add(e->until_ms > 0 ? &o->parked : &o->ready, e, err);
 }
 
-static void held_remove(struct amp_job_order *o, struct entry *e)
+static void held_remove(struct amp_own_order *o, struct entry *e)
 {
     struct entry *last = o->held[--o->n_held];
     o->held[e->at] = last;
@@ -120,7 +121,7 @@ static void held_remove(struct amp_job_order *o, struct entry *e)
 }
 
 /* Frees the jobs that wait for this record; key "": the jobs that wait for none. */
-static int held_free(struct amp_job_order *o, const char *key, struct amp_error *err)
+static int held_free(struct amp_own_order *o, const char *key, struct amp_error *err)
 {
     for (size_t i = o->n_held; i-- > 0;) {
         struct entry *e = o->held[i];
@@ -143,19 +144,19 @@ static size_t text_hash(const char *text)
     return (size_t)(h ^ h >> 32);
 }
 
-static struct entry **bucket_of(const struct amp_job_order *o, enum table t, size_t hash)
+static struct entry **bucket_of(const struct amp_own_order *o, enum table t, size_t hash)
 {
     return &o->bucket[t][hash & (o->n_buckets - 1)];
 }
 
-static void entry_link(struct amp_job_order *o, enum table t, struct entry *e)
+static void entry_link(struct amp_own_order *o, enum table t, struct entry *e)
 {
     struct entry **at = bucket_of(o, t, e->hash[t]);
     e->next[t] = *at;
     *at = e;
 }
 
-static void entry_unlink(struct amp_job_order *o, enum table t, struct entry *e)
+static void entry_unlink(struct amp_own_order *o, enum table t, struct entry *e)
 {
     struct entry **at = bucket_of(o, t, e->hash[t]);
     while (*at != e)
@@ -163,7 +164,7 @@ static void entry_unlink(struct amp_job_order *o, enum table t, struct entry *e)
     *at = e->next[t];
 }
 
-static int tables_grow(struct amp_job_order *o, struct amp_error *err)
+static int tables_grow(struct amp_own_order *o, struct amp_error *err)
 {
     size_t was = o->n_buckets, n = was ? was * 2 : TABLE_MIN;
     struct entry **old[TABLES], **now[TABLES];
@@ -188,7 +189,7 @@ static int tables_grow(struct amp_job_order *o, struct amp_error *err)
     return 0;
 }
 
-static struct entry *entry_find(const struct amp_job_order *o, const char *key)
+static struct entry *entry_find(const struct amp_own_order *o, const char *key)
 {
     struct entry *e = *bucket_of(o, BY_KEY, text_hash(key));
     while (e && strcmp(e->key, key) != 0)
@@ -205,7 +206,7 @@ static void entry_free(struct entry *e)
     free(e);
 }
 
-static void entry_remove(struct amp_job_order *o, struct entry *e)
+static void entry_remove(struct amp_own_order *o, struct entry *e)
 {
     if (e->in)
         heap_remove(e);
@@ -218,7 +219,7 @@ static void entry_remove(struct amp_job_order *o, struct entry *e)
 }
 
 /* Ranks an entry that is in no heap and not in the table of ranks. */
-static int entry_rank(struct amp_job_order *o, struct entry *e, struct amp_error *err)
+static int entry_rank(struct amp_own_order *o, struct entry *e, struct amp_error *err)
 {
     char by[AMP_KEY_MAX] = "";
     if (o->opt.rank && o->opt.rank(o->opt.ctx, e->id, e->task, by, &e->rank, err) < 0)
@@ -227,7 +228,7 @@ static int entry_rank(struct amp_job_order *o, struct entry *e, struct amp_error
     return 0;
 }
 
-static int entry_new(struct amp_job_order *o, const char *key, const struct amp_job *job,
+static int entry_new(struct amp_own_order *o, const char *key, const struct amp_item *job,
                      struct amp_error *err)
 {
     size_t n_key = strlen(key) + 1, n_id = strlen(job->msg_id) + 1, n_task = strlen(job->task) + 1;
@@ -239,9 +240,9 @@ static int entry_new(struct amp_job_order *o, const char *key, const struct amp_
     memcpy(e->key, key, n_key);
     e->id = memcpy(e->key + n_key, job->msg_id, n_id);
     e->task = memcpy(e->key + n_key + n_id, job->task, n_task);
-    e->taken_ms = job->taken_ms;
-    e->frame = job->frame;
-    e->until_ms = job->state == AMP_JOB_PARKED ? job->until_ms : 0;
+    e->taken_ms = job->submitted_ms;
+    e->seq = job->seq;
+    e->until_ms = job->state == AMP_QUEUE_PARKED ? job->until_ms : 0;
     if ((o->n >= o->n_buckets && tables_grow(o, err) < 0) || entry_rank(o, e, err) < 0 ||
         entry_queue(o, e, err) < 0) {
         entry_free(e);
@@ -254,13 +255,13 @@ static int entry_new(struct amp_job_order *o, const char *key, const struct amp_
     return 0;
 }
 
-static int entry_put(struct amp_job_order *o, const char *key, const struct amp_job *job,
+static int entry_put(struct amp_own_order *o, const char *key, const struct amp_item *job,
                      struct amp_error *err)
 {
     struct entry *e = entry_find(o, key);
     if (!e)
         return entry_new(o, key, job, err);
-    e->until_ms = job->state == AMP_JOB_PARKED ? job->until_ms : 0;
+    e->until_ms = job->state == AMP_QUEUE_PARKED ? job->until_ms : 0;
     if (!e->in)
         return 0;
     heap_remove(e);
@@ -268,7 +269,7 @@ static int entry_put(struct amp_job_order *o, const char *key, const struct amp_
 }
 
 /* The record that ranks some jobs has changed. */
-static int entries_rank(struct amp_job_order *o, const char *by, struct amp_error *err)
+static int entries_rank(struct amp_own_order *o, const char *by, struct amp_error *err)
 {
     size_t hash = text_hash(by);
     for (struct entry *e = *bucket_of(o, BY_RANK, hash); e; e = e->next[BY_RANK]) {
@@ -282,23 +283,110 @@ static int entries_rank(struct amp_job_order *o, const char *by, struct amp_erro
     return 0;
 }
 
-static int record_look(struct amp_job_order *o, const char *key, struct amp_error *err)
+static int record_look(struct amp_own_order *o, const char *key, struct amp_error *err)
 {
     return entries_rank(o, key, err) < 0 || held_free(o, key, err) < 0 ? -1 : 0;
 }
 
 /* ---- records ---- */
 
-static bool is_ours(const struct amp_job_order *o, struct amp_span key)
+static int own_get(struct amp_store *s, const char *key, struct amp_item *out,
+                   struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
+    struct amp_queue_job job;
+    int found =
+        amp_subject_find(&amp_queue_subject, s, AMP_KEY_TEXT(amp_span_str(key)), &mem, &job, err);
+
+    if (found > 0)
+        amp_item_of(&job, out);
+    return found;
+}
+
+int amp_own_take(struct amp_store *s, const struct amp_own_take *t, enum amp_store_outcome *outcome,
+                 struct amp_error *err)
+{
+    const struct amp_queue_job job = {.type = amp_span_str(t->type),
+                                      .protocol = amp_span_str(t->protocol),
+                                      .message = t->msg_id,
+                                      .from = t->from,
+                                      .task = t->task,
+                                      .owner = amp_span_str(t->owner)};
+    const struct amp_queue_submit q = {.job = &job,
+                                       .line = t->line,
+                                       .consumer = t->owner,
+                                       .emits = t->emits,
+                                       .n_emits = t->n_emits,
+                                       .now_ms = t->now_ms};
+    int64_t seq;
+
+    if (memchr(t->msg_id.p, '\0', t->msg_id.n) || t->msg_id.n >= AMP_ITEM_NAME_MAX)
+        return amp_fail(err, AMP_DATAERR, bad_msg_id, "a message's id is text of at most %d bytes",
+                        AMP_ITEM_NAME_MAX - 1);
+    if (t->task.n >= AMP_ITEM_NAME_MAX)
+        return amp_fail(err, AMP_DATAERR, bad_record, "the name of the task is too long");
+    return amp_queue_submit(s, &q, &seq, NULL, outcome, err);
+}
+
+/* Calls fn for each unfinished job of the owner; fn returns 0, 1 (skips the rest of its state) or
+ * -1.
+ */
+typedef int (*own_each_fn)(void *ctx, const struct amp_item *job, struct amp_error *err);
+
+struct search {
+    const char *owner;
+    own_each_fn fn;
+    void *ctx;
+};
+
+static int on_job(void *ctx, const void *rec, struct amp_error *err)
+{
+    const struct amp_queue_job *job = rec;
+    const struct search *q = ctx;
+    struct amp_item item;
+
+    if (!amp_span_is(job->owner, q->owner))
+        return 0;
+    amp_item_of(job, &item);
+    return q->fn(q->ctx, &item, err);
+}
+
+static int own_each(struct amp_store *s, const char *owner, own_each_fn fn, void *ctx,
+                    struct amp_error *err)
+{
+    struct search q = {owner, fn, ctx};
+
+    for (uint8_t state = 0; state < amp_queue_fsm.n_states; state++)
+        if (!amp_queue_ended(state) &&
+            amp_subject_each(&amp_queue_subject, s, amp_queue_fsm.states[state].name, on_job, &q,
+                             err) < 0)
+            return -1;
+    return 0;
+}
+
+static int on_any(void *ctx, const struct amp_item *job, struct amp_error *err)
+{
+    (void)job, (void)err;
+    *(bool *)ctx = true;
+    return 1;
+}
+
+int amp_own_any(struct amp_store *s, const char *owner, bool *any, struct amp_error *err)
+{
+    *any = false;
+    return own_each(s, owner, on_any, any, err);
+}
+
+static bool is_ours(const struct amp_own_order *o, struct amp_span key)
 {
     return amp_span_starts(key, o->prefix);
 }
 
-static int job_note(void *ctx, const struct amp_job *job, struct amp_error *err)
+static int job_note(void *ctx, const struct amp_item *job, struct amp_error *err)
 {
-    struct amp_job_order *o = ctx;
+    struct amp_own_order *o = ctx;
     const struct amp_key own =
-        AMP_KEY(AMP_JOB_KIND, amp_span_str(o->opt.consumer), amp_span_str(job->msg_id));
+        AMP_KEY(AMP_QUEUE_KIND, amp_span_str(o->opt.consumer), amp_span_str(job->msg_id));
     char key[AMP_KEY_MAX];
     struct amp_span text;
 
@@ -307,8 +395,8 @@ static int job_note(void *ctx, const struct amp_job *job, struct amp_error *err)
 
 static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
 {
-    struct amp_job_order *o = ctx;
-    if (amp_span_starts(key, AMP_JOB_KIND ".") && !is_ours(o, key))
+    struct amp_own_order *o = ctx;
+    if (amp_span_starts(key, AMP_QUEUE_KIND ".") && !is_ours(o, key))
         return 0;
     return amp_buf_add(&o->changed, key.p, key.n, err) < 0 ||
                    amp_buf_add(&o->changed, "", 1, err) < 0
@@ -316,13 +404,13 @@ static int change_note(void *ctx, struct amp_span key, struct amp_error *err)
                : 0;
 }
 
-static int job_reread(struct amp_job_order *o, const char *key, struct amp_error *err)
+static int job_reread(struct amp_own_order *o, const char *key, struct amp_error *err)
 {
-    bool found;
-    struct amp_job job;
-    if (amp_job_get(o->store, AMP_KEY_TEXT(amp_span_str(key)), &found, &job, err) < 0)
+    struct amp_item job;
+    int found = own_get(o->store, key, &job, err);
+    if (found < 0)
         return -1;
-    if (found && !amp_job_ended(&job))
+    if (found && !amp_queue_ended(job.state))
         return entry_put(o, key, &job, err);
     struct entry *e = entry_find(o, key);
     if (e)
@@ -330,7 +418,7 @@ static int job_reread(struct amp_job_order *o, const char *key, struct amp_error
     return 0;
 }
 
-static int log_follow(struct amp_job_order *o, struct amp_error *err)
+static int log_follow(struct amp_own_order *o, struct amp_error *err)
 {
     const char *last = "";
     amp_buf_reset(&o->changed);
@@ -351,19 +439,19 @@ static int log_follow(struct amp_job_order *o, struct amp_error *err)
 
 /* ---- for the worker ---- */
 
-int amp_job_order_open(struct amp_job_order **out, struct amp_store *s,
-                       const struct amp_job_order_options *opt, struct amp_error *err)
+int amp_own_order_open(struct amp_own_order **out, struct amp_store *s,
+                       const struct amp_own_order_options *opt, struct amp_error *err)
 {
-    const struct amp_key own = AMP_KEY(AMP_JOB_KIND, amp_span_str(opt->consumer));
-    struct amp_job_order *o = calloc(1, sizeof *o);
+    const struct amp_key own = AMP_KEY(AMP_QUEUE_KIND, amp_span_str(opt->consumer));
+    struct amp_own_order *o = calloc(1, sizeof *o);
     struct amp_span prefix;
     uint64_t after;
     if (!o)
         return amp_fail_memory(err);
     o->store = s;
     o->opt = *opt;
-    o->kinds[0] = AMP_JOB_KIND;
-    for (size_t i = 0; opt->follows && opt->follows[i] && i < AMP_JOB_FOLLOWS_MAX; i++)
+    o->kinds[0] = AMP_QUEUE_KIND;
+    for (size_t i = 0; opt->follows && opt->follows[i] && i < AMP_OWN_FOLLOWS_MAX; i++)
         o->kinds[i + 1] = opt->follows[i];
     o->ready.before = is_before;
     o->parked.before = is_sooner;
@@ -374,15 +462,15 @@ int amp_job_order_open(struct amp_job_order **out, struct amp_store *s,
     /* Get the place first, so that changes during the load are read again at the first look. */
     if (rc < 0 || tables_grow(o, err) < 0 ||
         amp_store_place_near_end(s, 1, &o->place, &after, err) < 0 ||
-        amp_job_each(s, opt->consumer, job_note, o, err) < 0) {
-        amp_job_order_close(o);
+        own_each(s, opt->consumer, job_note, o, err) < 0) {
+        amp_own_order_close(o);
         return -1;
     }
     *out = o;
     return 0;
 }
 
-void amp_job_order_close(struct amp_job_order *o)
+void amp_own_order_close(struct amp_own_order *o)
 {
     if (!o)
         return;
@@ -400,7 +488,7 @@ void amp_job_order_close(struct amp_job_order *o)
     free(o);
 }
 
-static int parked_wake(struct amp_job_order *o, int64_t now_ms, struct amp_error *err)
+static int parked_wake(struct amp_own_order *o, int64_t now_ms, struct amp_error *err)
 {
     while (o->parked.n > 0 && o->parked.v[0]->until_ms <= now_ms) {
         struct entry *e = o->parked.v[0];
@@ -411,7 +499,7 @@ static int parked_wake(struct amp_job_order *o, int64_t now_ms, struct amp_error
     return 0;
 }
 
-int amp_job_order_next(struct amp_job_order *o, int64_t now_ms, bool *found, struct amp_job *out,
+int amp_own_order_next(struct amp_own_order *o, int64_t now_ms, bool *found, struct amp_item *out,
                        int64_t *wake_ms, struct amp_error *err)
 {
     if (log_follow(o, err) < 0 || parked_wake(o, now_ms, err) < 0)
@@ -420,14 +508,16 @@ int amp_job_order_next(struct amp_job_order *o, int64_t now_ms, bool *found, str
     *wake_ms = o->parked.n > 0 ? o->parked.v[0]->until_ms : 0;
     if (!*found)
         return 0;
-    return amp_job_get(o->store, AMP_KEY_TEXT(amp_span_str(o->ready.v[0]->key)), found, out, err);
+    int rc = own_get(o->store, o->ready.v[0]->key, out, err);
+    *found = rc > 0;
+    return rc < 0 ? -1 : 0;
 }
 
-int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, const char *until,
+int amp_own_order_hold(struct amp_own_order *o, const char *msg_id, const char *until,
                        struct amp_error *err)
 {
     const struct amp_key own =
-        AMP_KEY(AMP_JOB_KIND, amp_span_str(o->opt.consumer), amp_span_str(msg_id));
+        AMP_KEY(AMP_QUEUE_KIND, amp_span_str(o->opt.consumer), amp_span_str(msg_id));
     char key[AMP_KEY_MAX];
     struct amp_span text;
     if (amp_key_text(&own, key, &text, err) < 0)
@@ -445,17 +535,17 @@ int amp_job_order_hold(struct amp_job_order *o, const char *msg_id, const char *
     return 0;
 }
 
-int amp_job_order_free_held(struct amp_job_order *o, struct amp_error *err)
+int amp_own_order_free_held(struct amp_own_order *o, struct amp_error *err)
 {
     return held_free(o, "", err);
 }
 
-size_t amp_job_order_count(const struct amp_job_order *o)
+size_t amp_own_order_count(const struct amp_own_order *o)
 {
     return o->n;
 }
 
-size_t amp_job_order_held(const struct amp_job_order *o, const char *text)
+size_t amp_own_order_held(const struct amp_own_order *o, const char *text)
 {
     size_t n = 0;
     for (size_t i = 0; i < o->n_held; i++)

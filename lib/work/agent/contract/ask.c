@@ -1,5 +1,5 @@
 /* The agent's side of the control FIFO. */
-#include "work/agent/job/ask.h"
+#include "work/agent/contract/ask.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/codes.h"
 #include "base/loop.h"
 #include "message/protocol/compose/json.h"
-#include "work/agent/job/control.h"
+#include "work/agent/contract/control.h"
 
 #define POLL_MS 200 /* where the system has no more inotify instances */
 

@@ -13,7 +13,7 @@
 
 #include "base/codes.h"
 #include "message/protocol/amp/compose.h"
-#include "work/agent/job/contract.h"
+#include "work/agent/contract/contract.h"
 
 enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char *why, size_t size)
 {
