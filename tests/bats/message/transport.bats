@@ -101,7 +101,8 @@ codes() { sed -n 's/.*"ack_for_message_id":"[^"]*\(....\)","ack_stage":"\([A-Z]*
   refused() {
     printf '%s' "{\"transport\":{$1}}" >amp.json
     cat "${@:3}" | ends 1 amp-route --config amp.json -r '* => file:got' >back 2>err
-    codes back | grep -q " FAILED $2\$"
+    codes back >got_codes
+    grep -q " FAILED $2\$" got_codes
   }
   refused '"message_bytes":4096' OVERSIZE_PAYLOAD d/lines.1
   refused '"chunks":2' OVERSIZE_PAYLOAD d/lines.1

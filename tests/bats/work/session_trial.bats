@@ -46,7 +46,10 @@ setup() {
   kill -9 $run
   ends 137 wait $run
   exec {feed}>&-
-  ends 1 aop-session run -s state -c amp.json <tasks >rest 2>>errors
+  # 1: among the TASKs that were left was one that is refused. Before the kill all ten may have been done.
+  rc=0
+  aop-session run -s state -c amp.json <tasks >rest 2>>errors || rc=$?
+  [ "$rc" -le 1 ]
   # A line that was written and not yet recorded as written is written again. Of a long line the kill may leave the beginning.
   { head -n "$(wc -l <killed)" killed && cat rest; } | awk '!seen[$0]++' >lines
   aop-session report TRIAL -s state >report
