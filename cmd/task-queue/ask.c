@@ -2,7 +2,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
 
-#include "shared/work/override.h"
+#include "shared/work/permit.h"
 #include "work/item/claim/queue.h"
 
 static const char *priority;
@@ -10,15 +10,15 @@ static int64_t level;
 
 static const struct amp_opt queue_rank_opts[] = {
     {0, "priority", AMP_OPT_STRING, &priority, "N", "the new priority, -19 (first) to 20"},
-    AMP_TOOL_OPTS_OVERRIDE,
+    AMP_TOOL_OPTS_PERMIT,
     AMP_OPT_END,
 };
 static const struct amp_opt queue_ask_opts[] = {
-    AMP_TOOL_OPTS_OVERRIDE,
+    AMP_TOOL_OPTS_PERMIT,
     AMP_OPT_END,
 };
 
-static int job_ask(uint8_t event, enum amp_waiver_of of, struct amp_command *c,
+static int job_ask(uint8_t event, enum amp_permit_of of, struct amp_command *c,
                    struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {.max = 64 << 20};
@@ -32,7 +32,7 @@ static int job_ask(uint8_t event, enum amp_waiver_of of, struct amp_command *c,
                                           .why = "asked by a person",
                                           .actor = amp_cli_name(),
                                           .now_ms = amp_now_ms()};
-        if (amp_tool_override_others(c->store, person, of, c->argv[i], NULL, err) < 0 ||
+        if (amp_tool_permit_others(c->store, person, of, c->argv[i], NULL, err) < 0 ||
             amp_queue_step(c->store, &st, &mem, NULL, err) < 0)
             return -1;
     }
@@ -41,7 +41,7 @@ static int job_ask(uint8_t event, enum amp_waiver_of of, struct amp_command *c,
 
 static int queue_preempt(struct amp_command *c, struct amp_error *err)
 {
-    return job_ask(AMP_QUEUE_EV_PREEMPT, AMP_WAIVER_PREEMPT, c, err);
+    return job_ask(AMP_QUEUE_EV_PREEMPT, AMP_PERMIT_PREEMPT, c, err);
 }
 
 static int rank_check(struct amp_command *c, struct amp_error *err)
@@ -55,7 +55,7 @@ static int rank_check(struct amp_command *c, struct amp_error *err)
 
 static int queue_rank(struct amp_command *c, struct amp_error *err)
 {
-    return job_ask(AMP_QUEUE_EV_RANK, AMP_WAIVER_RANK, c, err);
+    return job_ask(AMP_QUEUE_EV_RANK, AMP_PERMIT_RANK, c, err);
 }
 
 const struct amp_verb queue_rank_verbs[] = {

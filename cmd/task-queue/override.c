@@ -6,13 +6,13 @@
 #include <amp/base/id.h>
 
 #include "base/codes.h"
-#include "shared/work/override.h"
+#include "shared/work/permit.h"
 
 static struct amp_list beside;
 
 static const struct amp_opt queue_override_opts[] = {
     {0, "beside", AMP_OPT_LIST, &beside, "JOB", "a job beside which it may run; may be repeated"},
-    AMP_TOOL_OPTS_OVERRIDE,
+    AMP_TOOL_OPTS_PERMIT,
     AMP_OPT_END,
 };
 
@@ -20,15 +20,15 @@ static int pair_override(struct amp_store *s, const struct amp_tool_person *p, c
                          const char *other, struct amp_error *err)
 {
     char changed[128], id[AMP_UUID_MAX];
-    const struct amp_tool_override q = {.of = AMP_WAIVER_BESIDE,
-                                        .job = amp_span_str(job),
-                                        .other = amp_span_str(other),
-                                        .changed = changed};
+    const struct amp_tool_permit q = {.of = AMP_PERMIT_BESIDE,
+                                      .job = amp_span_str(job),
+                                      .other = amp_span_str(other),
+                                      .changed = changed};
 
     if (strcmp(job, other) == 0)
         return amp_fail(err, AMP_USAGE, bad_value, "--beside %.64s: it is the same job", other);
     snprintf(changed, sizeof changed, "jobs %.32s and %.32s may run side by side", job, other);
-    if (amp_tool_override_give(s, p, &q, id, err) < 0)
+    if (amp_tool_permit_give(s, p, &q, id, err) < 0)
         return -1;
     amp_note("%s (override %s)", changed, id);
     return 0;

@@ -349,7 +349,7 @@ struct budget_row {
 };
 
 static int budget_row(struct status *t, enum amp_budget_of of, const char *name,
-                      const struct amp_spent *s)
+                      const struct amp_expense *s)
 {
     const struct amp_budget_limit *l = amp_budget_limit_of(&t->budgets, of);
     const struct budget_row row = {.of = amp_budget_name(of),
@@ -370,7 +370,7 @@ static int budget_row(struct status *t, enum amp_budget_of of, const char *name,
 static int budget_print(struct status *t, enum amp_budget_of of, const char *name)
 {
     const struct amp_budget_limit *l = amp_budget_limit_of(&t->budgets, of);
-    struct amp_spent s;
+    struct amp_expense s;
 
     if (amp_budget_used(t->desk.store, of, name, t->now_ms, &s, t->err) < 0)
         return -1;

@@ -19,7 +19,7 @@
 #include "desk.h"
 #include "message/delivery/intake.h"
 #include "shared/finding.h"
-#include "shared/work/override.h"
+#include "shared/work/permit.h"
 #include "shared/work/tool.h"
 #include "work/aop/account/escalate.h"
 #include "work/item/claim/submit.h"
@@ -45,7 +45,7 @@ static const struct amp_opt queue_submit_opts[] = {
      "when a job of --after did not do its work: fail (default), skip, start"},
     {0, "again", AMP_OPT_FLAG, &again, NULL, "also if there is an identical job, or was one"},
     {0, "no-queue", AMP_OPT_FLAG, &no_queue, NULL, "refuse what could not start at once"},
-    AMP_TOOL_OPTS_OVERRIDE,
+    AMP_TOOL_OPTS_PERMIT,
     AMP_OPT_END,
 };
 
@@ -157,9 +157,9 @@ static int again_submit(struct filter *f, struct amp_view *v, struct amp_submitt
     if (found < 0)
         return -1;
     snprintf(changed, sizeof changed, "the work of job %.32s runs again", said->id);
-    const struct amp_tool_override q = {
-        .of = AMP_WAIVER_AGAIN, .job = amp_span_str(said->id), .changed = changed};
-    if (amp_tool_override_give(f->desk.store, f->person, &q, id, err) < 0 ||
+    const struct amp_tool_permit q = {
+        .of = AMP_PERMIT_AGAIN, .job = amp_span_str(said->id), .changed = changed};
+    if (amp_tool_permit_give(f->desk.store, f->person, &q, id, err) < 0 ||
         amp_store_begin(f->desk.store, err) < 0)
         return -1;
     f->batch = true;

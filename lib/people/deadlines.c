@@ -24,7 +24,7 @@
 #include "work/handoff/offer/handoff.h"
 #include "work/item/claim/queue.h"
 #include "work/item/judge/conflict.h"
-#include "work/item/permit/waiver.h"
+#include "work/item/permit/permit.h"
 #include "work/loop/pool/lost.h"
 #include "work/loop/tidy.h"
 #include "work/task/activity/notice/activity.h"
@@ -141,7 +141,7 @@ const struct amp_deadline amp_deadlines[] = {
      .next_due = queue_due, .sweep = amp_queue_sweep, .upkeep = true},
     {"conflict", "conflicts between jobs: permissions end, and checks of lost pools",
      AMP_CONFLICT_KIND, .sweep = amp_conflicts_tend, .upkeep = true},
-    {"waiver", "records of overrides are removed a week after their end", AMP_WAIVER_KIND,
+    {"permit", "records of overrides are removed a week after their end", AMP_PERMIT_KIND,
      .upkeep = true},
     {"session", "records of sessions are removed a month after their report", AMP_SESSION_KIND,
      .sweep = amp_session_sweep, .upkeep = true},

@@ -21,7 +21,7 @@
 #include "message/delivery/sender/identity.h"
 #include "message/identity/state.h"
 #include "message/store/history/verify.h"
-#include "work/item/permit/waiver.h"
+#include "work/item/permit/permit.h"
 #include "work/task/landing/landing.h"
 
 #define TEXT_MAX   ((size_t)256 << 20)
@@ -308,7 +308,7 @@ static int by_time(const void *x, const void *y)
 
 static int entries_collect(struct audit *a, struct amp_error *err)
 {
-    static const char *const kinds[] = {AMP_ESCALATION_KIND, AMP_PAUSE_KIND,   AMP_WAIVER_KIND,
+    static const char *const kinds[] = {AMP_ESCALATION_KIND, AMP_PAUSE_KIND,   AMP_PERMIT_KIND,
                                         AMP_TASK_KIND,       AMP_LANDING_KIND, NULL};
     uint64_t first, last;
 

@@ -7,7 +7,7 @@
 #include "base/codes.h"
 #include "base/grow.h"
 #include "shared/work/cancel.h"
-#include "shared/work/override.h"
+#include "shared/work/permit.h"
 #include "work/aop/account/jobs.h"
 #include "work/item/judge/conflict.h"
 #include "json/record.h"
@@ -67,8 +67,8 @@ static int job_end(struct amp_store *s, const struct search *f, size_t i,
                                       .actor = amp_cli_name(),
                                       .now_ms = amp_now_ms()};
 
-    if (amp_tool_override_others(s, who->person, AMP_WAIVER_CANCEL, f->open[i],
-                                 who->why ? who->why : "", err) < 0 ||
+    if (amp_tool_permit_others(s, who->person, AMP_PERMIT_CANCEL, f->open[i],
+                               who->why ? who->why : "", err) < 0 ||
         amp_queue_step(s, &st, &mem, &job, err) < 0)
         return -1;
     if (job.state == AMP_QUEUE_CANCELLED)

@@ -4,11 +4,11 @@
  * subjects; a calling sequence:
  *
  *     AMP_BUF struct amp_buf mem = {.max = AMP_REC_MAX};
- *     struct amp_waiver w;
- *     if (amp_subject_find(&waivers, store, AMP_KEY(waivers.kind, id), &mem, &w, err) > 0)
+ *     struct amp_permit w;
+ *     if (amp_subject_find(&permits, store, AMP_KEY(permits.kind, id), &mem, &w, err) > 0)
  *         ...
- *     struct amp_subject_step step = {.key = AMP_KEY(waivers.kind, id), .event = EV, .with = &own};
- *     if (amp_subject_step(&waivers, store, &step, &mem, &w, &outcome, err) < 0)
+ *     struct amp_subject_step step = {.key = AMP_KEY(permits.kind, id), .event = EV, .with = &own};
+ *     if (amp_subject_step(&permits, store, &step, &mem, &w, &outcome, err) < 0)
  *         ...
  *
  * The struct of a record holds no memory: its texts are in `mem`. A record with a state that the

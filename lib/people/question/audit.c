@@ -7,7 +7,7 @@
 #include <amp/base/clock.h>
 
 #include "message/pause/pause.h"
-#include "work/item/permit/waiver.h"
+#include "work/item/permit/permit.h"
 
 #define TEXT_MAX 8192
 
@@ -207,15 +207,15 @@ static int pause_entry(struct amp_audit_reader *r, const struct amp_store_commit
 
 /* ---- overrides ---- */
 
-static int waiver_entry(struct amp_audit_reader *r, const struct amp_store_commit *c,
+static int permit_entry(struct amp_audit_reader *r, const struct amp_store_commit *c,
                         struct amp_audit_entry *out, struct amp_error *err)
 {
     char until[AMP_TIME_MAX] = "";
-    struct amp_waiver o;
+    struct amp_permit o;
 
     if (!amp_span_is(c->event, "override"))
         return 0;
-    if (amp_waiver_parse(c->json, &r->mem, &o, err) < 0)
+    if (amp_permit_parse(c->json, &r->mem, &o, err) < 0)
         return -1;
     *out = (struct amp_audit_entry){
         .at_ms = c->at_ms,
@@ -226,14 +226,14 @@ static int waiver_entry(struct amp_audit_reader *r, const struct amp_store_commi
         .by = o.by,
         .key = o.key,
         .channel = AMP_SPAN("command"),
-        .decision = amp_span_str(amp_waiver_name((int)o.of)),
+        .decision = amp_span_str(amp_permit_name((int)o.of)),
         .why = o.why,
-        .space = AMP_WAIVER_NAMESPACE,
+        .space = AMP_PERMIT_NAMESPACE,
         .alg = o.alg,
         .signature = o.signature,
     };
     amp_buf_reset(&r->signed_);
-    if (amp_waiver_text(&o, &r->signed_, err) < 0)
+    if (amp_permit_text(&o, &r->signed_, err) < 0)
         return -1;
     out->text = amp_buf_span(&r->signed_);
     out->signed_ms = o.since_ms;
@@ -261,8 +261,8 @@ int amp_audit_commit(struct amp_audit_reader *r, const struct amp_store_commit *
         return -1;
     if (strcmp(key.kind, AMP_PAUSE_KIND) == 0)
         return pause_entry(r, c, out, err);
-    if (strcmp(key.kind, AMP_WAIVER_KIND) == 0)
-        return waiver_entry(r, c, out, err);
+    if (strcmp(key.kind, AMP_PERMIT_KIND) == 0)
+        return permit_entry(r, c, out, err);
     if (strcmp(key.kind, AMP_ESCALATION_KIND) != 0)
         return 0;
     amp_span_copy(key.part[0], id, sizeof id);

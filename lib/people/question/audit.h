@@ -3,7 +3,7 @@
  * what, with which key, through which channel, what was shown, why, and what changed.
  *
  * An entry is one commit of a question's record, of the suspensions (message/pause/pause.h) or of
- * an override (work/item/permit/waiver.h), or one refused answer of the error log.
+ * an override (work/item/permit/permit.h), or one refused answer of the error log.
  */
 #ifndef AMP_HITL_AUDIT_H
 #define AMP_HITL_AUDIT_H

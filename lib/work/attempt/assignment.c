@@ -16,7 +16,7 @@
 #include "work/agent/work.h"
 #include "work/attempt/control.h"
 #include "work/attempt/io.h"
-#include "work/attempt/left/claims.h"
+#include "work/attempt/left/forgeries.h"
 #include "work/attempt/stop/stop.h"
 #include "work/attempt/walls/confined.h"
 #include "work/git/worktree.h"
@@ -294,8 +294,7 @@ static void answer_note(struct amp_worker *w, const struct amp_assignment *k)
         snprintf(w->left.session, sizeof w->left.session, "%s", session);
 }
 
-int amp_assignment_spent(struct amp_worker *w, const struct amp_assignment *k,
-                         struct amp_error *err)
+int amp_assignment_cost(struct amp_worker *w, const struct amp_assignment *k, struct amp_error *err)
 {
     json_auto_t *j = NULL;
     struct amp_error e;
@@ -386,7 +385,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_item *job, struct amp_as
     if (rc == 0 && w->opt->wait)
         answer_note(w, k);
     if (rc == 0)
-        rc = amp_claims_left(w, k, err);
+        rc = amp_forgeries_left(w, k, err);
     amp_control_close(&k->words.control);
     return rc < 0 || amp_confined_finish(w, k, err) < 0 ? -1 : activity_end(w, k, err);
 }

@@ -57,12 +57,12 @@ struct amp_words {
     int64_t limit_ms; /* which ends then (the wall clock) */
 };
 
-/* The agent's claims about others (claims.h). */
-#define AMP_CLAIMS_MAX 32
-struct amp_claims {
+/* The agent's claims about others (forgeries.h). */
+#define AMP_FORGERIES_MAX 32
+struct amp_forgeries {
     uint32_t n;
-    uint64_t seen[AMP_CLAIMS_MAX]; /* hashes of the texts that were recorded */
-    char answer[300];              /* what is wrong with its answer, or "" */
+    uint64_t seen[AMP_FORGERIES_MAX]; /* hashes of the texts that were recorded */
+    char answer[300];                 /* what is wrong with its answer, or "" */
 };
 
 /* Without a repository (repo "") there is no branch, and nothing is taken over. */
@@ -77,7 +77,7 @@ struct amp_assignment {
     struct amp_walls walls;
     struct amp_taking taking;
     struct amp_words words;
-    struct amp_claims claims;
+    struct amp_forgeries forgeries;
     int64_t attempt;       /* its number, from 1 */
     struct amp_span about; /* what is done, for the activity buffer */
     /* The place of the work, for the activity buffer, if it has no worktree of these tools. */
@@ -148,8 +148,8 @@ int amp_assignment_run(struct amp_worker *w, struct amp_item *job, struct amp_as
                        struct amp_error *err);
 /* Records what the attempt used, as its answer says, of an attempt whose usage no message reports:
  * that of a reviewer, and of an executor that is repeated. */
-int amp_assignment_spent(struct amp_worker *w, const struct amp_assignment *k,
-                         struct amp_error *err);
+int amp_assignment_cost(struct amp_worker *w, const struct amp_assignment *k,
+                        struct amp_error *err);
 /* Compares the refs of the trip-wire (walls/trip.c) with those before the attempt, by value. 1: one
  * was moved without a person's override, and the agent could reach it; `what` describes it. 0:
  * none; -1: failure. */

@@ -2,7 +2,7 @@
  * The lines of the control FIFO: progress becomes an entry of the work log, a question an
  * escalation with the severity "warning", its withdrawal a nack of this escalation, a hold defers a
  * suspension, and the agent's task and inbox are written into its directory. A refused line is
- * logged once per code; one that is a message of a protocol once per type and sender (claims.h).
+ * logged once per code; one that is a message of a protocol once per type and sender (forgeries.h).
  */
 #include "work/attempt/control.h"
 
@@ -17,7 +17,7 @@
 #include "message/protocol/work.h"
 #include "people/question/record.h"
 #include "work/agent/work.h"
-#include "work/attempt/left/claims.h"
+#include "work/attempt/left/forgeries.h"
 #include "work/task/record.h"
 #include "work/task/task.h"
 
@@ -547,7 +547,7 @@ static int line_take(void *ctx, const struct amp_control_line *l, struct amp_err
     case AMP_CONTROL_INBOX:
         return inbox_answer(w, k, l->id, err);
     case AMP_CONTROL_REFUSED:
-        if (amp_claims_refused(w, k, amp_json_str(l->in, "detail"), err) < 0)
+        if (amp_forgeries_refused(w, k, amp_json_str(l->in, "detail"), err) < 0)
             return -1;
         break;
     case AMP_CONTROL_CHECKPOINT:
@@ -571,11 +571,12 @@ static int line_refuse(void *ctx, struct amp_span line, const char *id, const ch
     const struct reading *r = ctx;
     struct amp_words *said = &r->k->words;
     AMP_BUF struct amp_buf record = {0};
-    char what[600], claim[AMP_CLAIM_WHY];
+    char what[600], claim[AMP_FORGERY_WHY];
     const struct amp_line_place at = {.tool = r->w->opt->tool, .line = 1, .now_ms = amp_now_ms()};
 
-    int claims =
-        amp_code_is(code, schema_violation) ? amp_claims_control(r->w, r->k, line, claim, err) : 0;
+    int claims = amp_code_is(code, schema_violation)
+                     ? amp_forgeries_control(r->w, r->k, line, claim, err)
+                     : 0;
     if (claims)
         return claims < 0 ||
                        amp_control_refuse(&said->control, id, AMP_CODE(bad_sender), claim, err) <

@@ -269,7 +269,7 @@ static void sums(void)
 
     said(g);
     begin(g, "m1", "", NULL);
-    TAP_INT(amp_session_spent(&voice, task(g), &first, &err), 0, "a run reports what it used");
+    TAP_INT(amp_session_cost(&voice, task(g), &first, &err), 0, "a run reports what it used");
     begin(g, "m2", "E_TIMEOUT", NULL);
     struct amp_session_task t = record("m", "A");
     TAP_INT(t.n_tries, 2, "two runs");

@@ -101,8 +101,8 @@ int amp_tasking_answer(struct amp_tasking *t, struct amp_error *err)
         amp_tasking_fail(t, AMP_CODE(E_MODEL_UNAVAILABLE), false, "%s", of->why);
         return 0;
     }
-    if (*of->claims.answer) {
-        amp_tasking_fail(t, AMP_CODE(E_MALFORMED_RESPONSE), false, "%s", of->claims.answer);
+    if (*of->forgeries.answer) {
+        amp_tasking_fail(t, AMP_CODE(E_MALFORMED_RESPONSE), false, "%s", of->forgeries.answer);
         return 0;
     }
     if (amp_answer_read(&of->files, "aop_result.json", &t->answer, &why) < 0) {

@@ -165,7 +165,7 @@ static void run_reset(struct amp_tasking *t)
     of->refs = (struct amp_git_refs){0};
     of->walls = (struct amp_walls){0};
     of->words = (struct amp_words){0};
-    of->claims = (struct amp_claims){0};
+    of->forgeries = (struct amp_forgeries){0};
     of->taking = (struct amp_taking){0};
     of->contract = (struct amp_contract){0};
     of->files = (struct amp_attempt){0};
@@ -281,7 +281,7 @@ static int run_leave(struct amp_tasking *t, struct amp_error *err)
     bool spent = false;
     if (amp_assignment_again(t->w, t->job, &t->of, t->of.end, t->of.why, &spent, err) < 0)
         return -1;
-    amp_spent_used(t, &used);
+    amp_expense_used(t, &used);
     if (!spent)
         return amp_session_released(&v, t->v, &used, err) < 0 ? -1 : 1;
     amp_tasking_fail(t, AMP_CODE(E_MODEL_UNAVAILABLE), false,
@@ -319,7 +319,7 @@ static int end_judge(struct amp_tasking *t, struct amp_error *err)
     case AMP_END_STOPPED:
         break;
     }
-    return amp_spent_end(t, err) < 0 ? -1 : run_leave(t, err);
+    return amp_expense_end(t, err) < 0 ? -1 : run_leave(t, err);
 }
 
 /* A failure of the preparation with a code of the contract is one of the run. */
@@ -337,9 +337,9 @@ int amp_tasking_command(struct amp_tasking *t, const char *phase, struct amp_err
     AMP_CLEANUP(amp_buf_release) struct amp_buf mem = {0};
     struct extra x = {0};
     int64_t wait = -1;
-    if (amp_tasking_time(t, &wait, err) < 0 || amp_spent_begin(t, err) < 0)
+    if (amp_tasking_time(t, &wait, err) < 0 || amp_expense_begin(t, err) < 0)
         return -1;
-    if (!t->failing && amp_spent_all(t))
+    if (!t->failing && amp_expense_all(t))
         amp_tasking_fail(t, AMP_CODE(E_COST_LIMIT_EXCEEDED), false,
                          "a budget of the TASK is used up");
     if (t->failing)
@@ -367,7 +367,7 @@ int amp_tasking_command(struct amp_tasking *t, const char *phase, struct amp_err
         return -1;
     if (!t->failing)
         rc = end_judge(t, err);
-    return rc != 0 ? rc : amp_beats_end(t, err) < 0 || amp_spent_end(t, err) < 0 ? -1 : 0;
+    return rc != 0 ? rc : amp_beats_end(t, err) < 0 || amp_expense_end(t, err) < 0 ? -1 : 0;
 }
 
 /* ---- models ---- */
@@ -454,7 +454,7 @@ static int fallback(struct amp_tasking *t, bool abort, struct amp_error *err)
         return -1;
     abort = abort || (t->policy.abort_on_first_critical_error.value && t->failure.critical);
     int next =
-        abort || amp_spent_all(t) ? -1 : amp_aop_fallback_next(alternatives_of(t), t->tried, &e);
+        abort || amp_expense_all(t) ? -1 : amp_aop_fallback_next(alternatives_of(t), t->tried, &e);
     if (next < 0) {
         models_end(t, abort);
         return 0;
@@ -536,7 +536,7 @@ static int model_run(struct amp_tasking *t, bool *abort, struct amp_error *err)
     const struct amp_session_voice v = amp_tasking_voice(t);
     struct amp_session_usage used;
     char after[48];
-    amp_spent_used(t, &used);
+    amp_expense_used(t, &used);
     snprintf(after, sizeof after, "%s", t->failure.code);
     t->failure = (struct amp_tasking_failure){0};
     t->failing = t->partial = false;

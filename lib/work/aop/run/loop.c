@@ -206,7 +206,7 @@ static int response_record(struct amp_tasking *t, struct amp_error *err)
     const struct amp_session_voice v = amp_tasking_voice(t);
     struct amp_worker *w = t->w;
     struct amp_session_usage used;
-    amp_spent_used(t, &used);
+    amp_expense_used(t, &used);
     if (amp_store_begin(w->store, err) < 0)
         return -1;
     int rc = w->opt->claimed ? w->opt->claimed(w->opt->wait_ctx, err) : 0;

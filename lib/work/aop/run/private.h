@@ -237,9 +237,9 @@ int amp_tasking_path_back(const struct amp_tasking *t, const char *real, char *o
 
 /* ---- line.c ---- */
 
-/* For amp_assignment.line: calls amp_beats_line, amp_spent_line and amp_phases_line, and takes the
- * lines `error` and `delegate`. The detail of a report of progress is added to t->actions, up to
- * 200 (AOP §4). 1: it answered the line. */
+/* For amp_assignment.line: calls amp_beats_line, amp_expense_line and amp_phases_line, and takes
+ * the lines `error` and `delegate`. The detail of a report of progress is added to t->actions, up
+ * to 200 (AOP §4). 1: it answered the line. */
 int amp_tasking_line(struct amp_worker *w, struct amp_assignment *k,
                      const struct amp_control_line *l, struct amp_error *err);
 
@@ -264,18 +264,19 @@ int amp_beats_line(struct amp_tasking *t, const struct amp_control_line *l, stru
 int amp_beats_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *err);
 int amp_beats_end(struct amp_tasking *t, struct amp_error *err);
 
-int amp_spent_begin(struct amp_tasking *t, struct amp_error *err);
-int amp_spent_line(struct amp_tasking *t, const struct amp_control_line *l, struct amp_error *err);
-int amp_spent_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *err);
+int amp_expense_begin(struct amp_tasking *t, struct amp_error *err);
+int amp_expense_line(struct amp_tasking *t, const struct amp_control_line *l,
+                     struct amp_error *err);
+int amp_expense_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *err);
 /* After each run, also with the cost in t->answer; sets w->left.usage. */
-int amp_spent_end(struct amp_tasking *t, struct amp_error *err);
+int amp_expense_end(struct amp_tasking *t, struct amp_error *err);
 /* Whether a budget is used up, so that no further model may be started. */
-bool amp_spent_all(const struct amp_tasking *t);
+bool amp_expense_all(const struct amp_tasking *t);
 /* Gets what the present model used, for amp_session_begun (of the next model), _released and
  * _ended: each model of an attempt begins once there, not once for each phase. */
-void amp_spent_used(const struct amp_tasking *t, struct amp_session_usage *out);
+void amp_expense_used(const struct amp_tasking *t, struct amp_session_usage *out);
 /* cost_tracking of the RESPONSE; *out NULL: nothing was reported. New reference. */
-int amp_spent_report(const struct amp_tasking *t, json_t **out, struct amp_error *err);
+int amp_expense_report(const struct amp_tasking *t, json_t **out, struct amp_error *err);
 
 /* Runs the command of the present model: once for each phase by phase_order (once for a TASK
  * without phases), and checks the checkpoints of each. Returns as amp_tasking_command; what fails

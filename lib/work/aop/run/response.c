@@ -173,7 +173,7 @@ static int document_make(struct amp_tasking *t, enum much much, json_t **out, st
         return -1;
     if (points && json_object_set_new(j, "checkpoint_results", points) < 0)
         return amp_fail_memory(err);
-    if (much < MUCH_LEAST && amp_spent_report(t, &cost, err) < 0)
+    if (much < MUCH_LEAST && amp_expense_report(t, &cost, err) < 0)
         return -1;
     if (cost && json_object_set_new(j, "cost_tracking", cost) < 0)
         return amp_fail_memory(err);

@@ -56,8 +56,8 @@ int amp_session_aborted(struct amp_store *s, const struct amp_view *task, struct
 int amp_session_begun(const struct amp_session_voice *v, const struct amp_view *task,
                       struct amp_span provider, struct amp_span model, const char *after,
                       const struct amp_session_usage *used, struct amp_error *err);
-int amp_session_spent(const struct amp_session_voice *v, const struct amp_view *task,
-                      const struct amp_session_usage *used, struct amp_error *err);
+int amp_session_cost(const struct amp_session_voice *v, const struct amp_view *task,
+                     const struct amp_session_usage *used, struct amp_error *err);
 int amp_session_released(const struct amp_session_voice *v, const struct amp_view *task,
                          const struct amp_session_usage *used, struct amp_error *err);
 

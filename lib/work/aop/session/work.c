@@ -130,8 +130,8 @@ static int step_make(const struct amp_session_voice *v, const struct amp_view *t
     return amp_session_task_step(v, &step, NULL, NULL, err);
 }
 
-int amp_session_spent(const struct amp_session_voice *v, const struct amp_view *task,
-                      const struct amp_session_usage *used, struct amp_error *err)
+int amp_session_cost(const struct amp_session_voice *v, const struct amp_view *task,
+                     const struct amp_session_usage *used, struct amp_error *err)
 {
     return step_make(v, task, AMP_SESSION_TASK_EV_SPEND, used, err);
 }

@@ -187,7 +187,7 @@ static int silence_look(struct amp_tasking *t, int64_t *wait_ms, struct amp_erro
 
 int amp_beats_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *err)
 {
-    return amp_phases_turn(t, err) < 0 || amp_spent_turn(t, wait_ms, err) < 0 ||
+    return amp_phases_turn(t, err) < 0 || amp_expense_turn(t, wait_ms, err) < 0 ||
                    progress_look(t, wait_ms, err) < 0 || beat_look(t, wait_ms, err) < 0 ||
                    silence_look(t, wait_ms, err) < 0
                ? -1

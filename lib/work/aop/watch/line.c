@@ -241,7 +241,7 @@ int amp_tasking_line(struct amp_worker *w, struct amp_assignment *k,
     struct amp_tasking *t = (struct amp_tasking *)k; /* `of` is its first member */
     (void)w;
 
-    if (amp_beats_line(t, l, err) < 0 || amp_spent_line(t, l, err) < 0)
+    if (amp_beats_line(t, l, err) < 0 || amp_expense_line(t, l, err) < 0)
         return -1;
     switch (l->kind) {
     case AMP_CONTROL_PROGRESS:

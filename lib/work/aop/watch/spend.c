@@ -83,7 +83,7 @@ static void budgets_check(struct amp_tasking *t)
                          "%.6g USD were spent, the limit is %.6g", cost, p->cost_usd.value);
 }
 
-bool amp_spent_all(const struct amp_tasking *t)
+bool amp_expense_all(const struct amp_tasking *t)
 {
     const struct amp_aop_policy *p = &t->policy;
     const struct amp_session_usage all = total_of(t);
@@ -94,7 +94,7 @@ bool amp_spent_all(const struct amp_tasking *t)
            (p->cost_usd.limited && cost > 0 && (double)cost / 1e6 >= p->cost_usd.value);
 }
 
-void amp_spent_used(const struct amp_tasking *t, struct amp_session_usage *out)
+void amp_expense_used(const struct amp_tasking *t, struct amp_session_usage *out)
 {
     const struct amp_session_usage *before = &t->spent.before;
 
@@ -126,15 +126,15 @@ static int usage_save(struct amp_tasking *t, struct amp_error *err)
     struct amp_session_usage used;
     const struct amp_session_voice v = {t->w->store, t->w->opt->consumer, amp_now_ms()};
 
-    amp_spent_used(t, &used);
+    amp_expense_used(t, &used);
     t->spent.unsaved = false;
     t->spent.saved_ms = amp_mono_ms();
-    return amp_session_spent(&v, t->v, &used, err);
+    return amp_session_cost(&v, t->v, &used, err);
 }
 
 /* ---- a run ---- */
 
-int amp_spent_begin(struct amp_tasking *t, struct amp_error *err)
+int amp_expense_begin(struct amp_tasking *t, struct amp_error *err)
 {
     struct amp_spending *s = &t->spent;
 
@@ -165,7 +165,7 @@ static void usage_take(struct amp_tasking *t, const struct amp_worker_usage *u, 
     budgets_check(t);
 }
 
-int amp_spent_line(struct amp_tasking *t, const struct amp_control_line *l, struct amp_error *err)
+int amp_expense_line(struct amp_tasking *t, const struct amp_control_line *l, struct amp_error *err)
 {
     struct amp_worker_usage u;
 
@@ -176,7 +176,7 @@ int amp_spent_line(struct amp_tasking *t, const struct amp_control_line *l, stru
     return t->failing && t->spent.unsaved ? usage_save(t, err) : 0;
 }
 
-int amp_spent_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *err)
+int amp_expense_turn(struct amp_tasking *t, int64_t *wait_ms, struct amp_error *err)
 {
     int64_t left = t->spent.saved_ms + SAVE_MS - amp_mono_ms();
 
@@ -210,7 +210,7 @@ static void answer_take(struct amp_tasking *t)
     snprintf(t->spent.tier, sizeof t->spent.tier, "%s", amp_json_str(cost, "model_pricing_tier"));
 }
 
-int amp_spent_end(struct amp_tasking *t, struct amp_error *err)
+int amp_expense_end(struct amp_tasking *t, struct amp_error *err)
 {
     answer_take(t);
     if (t->spent.unsaved && usage_save(t, err) < 0)
@@ -223,7 +223,7 @@ int amp_spent_end(struct amp_tasking *t, struct amp_error *err)
 
 /* ---- the RESPONSE ---- */
 
-int amp_spent_report(const struct amp_tasking *t, json_t **out, struct amp_error *err)
+int amp_expense_report(const struct amp_tasking *t, json_t **out, struct amp_error *err)
 {
     const struct amp_session_usage all = total_of(t);
     bool any = all.tokens_in || all.tokens_out || all.micros || all.estimated;

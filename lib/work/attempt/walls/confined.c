@@ -16,7 +16,7 @@
 
 #include "base/codes.h"
 #include "base/process/runner.h"
-#include "work/attempt/left/claims.h"
+#include "work/attempt/left/forgeries.h"
 #include "work/attempt/left/unfinished.h"
 #include "work/confine/effective.h"
 
@@ -303,5 +303,5 @@ int amp_confined_finish(struct amp_worker *w, struct amp_assignment *k, struct a
         return -1;
     }
     unlink(k->walls.record);
-    return amp_claims_untaken(w, k, err);
+    return amp_forgeries_untaken(w, k, err);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "work/attempt/left/claims.h"
+#include "work/attempt/left/forgeries.h"
 #include "work/attempt/walls/confined.h"
 #include "work/git/override.h"
 #include "work/task/landing/landing.h"
@@ -60,7 +60,7 @@ static void on_change(void *ctx, const char *ref, const char *before, const char
     }
     /* A person may have exported a proof meanwhile; a forged one proves nothing. */
     if (strcmp(ref, AMP_PROOF_NOTES) == 0) {
-        t->failed = amp_claims_moved(t->w, t->k, text, t->err) < 0;
+        t->failed = amp_forgeries_moved(t->w, t->k, text, t->err) < 0;
         return;
     }
     t->tripped = true;

@@ -180,13 +180,13 @@ void amp_git_diff_release(struct amp_git_diff *d);
  * the address of another agent, a trailer Agent or Task with another value than name and task, or a
  * trailer that a reviewer would write (Reviewed-by, Approved-by, Acked-by). Calls fn for each, at
  * most 32 times: claim is "Reviewed-by: ann". from and to are full ids. */
-struct amp_git_claims_spec {
+struct amp_git_forgeries_spec {
     const char *repo, *from, *to;
     const char *name, *email, *task;
 };
-typedef void (*amp_git_claim_fn)(void *ctx, const char *commit, const char *claim);
-int amp_git_claims(struct amp_git *g, const struct amp_git_claims_spec *spec, amp_git_claim_fn fn,
-                   void *ctx, struct amp_error *err);
+typedef void (*amp_git_forgery_fn)(void *ctx, const char *commit, const char *claim);
+int amp_git_forgeries(struct amp_git *g, const struct amp_git_forgeries_spec *spec,
+                      amp_git_forgery_fn fn, void *ctx, struct amp_error *err);
 
 /* The notes with the proofs of task-dispatch export. */
 #define AMP_PROOF_NOTES "refs/notes/amp"

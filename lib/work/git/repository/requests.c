@@ -214,8 +214,8 @@ void amp_git_diff_release(struct amp_git_diff *d)
     *d = (struct amp_git_diff){0};
 }
 
-int amp_git_claims(struct amp_git *g, const struct amp_git_claims_spec *spec, amp_git_claim_fn fn,
-                   void *ctx, struct amp_error *err)
+int amp_git_forgeries(struct amp_git *g, const struct amp_git_forgeries_spec *spec,
+                      amp_git_forgery_fn fn, void *ctx, struct amp_error *err)
 {
     const struct amp_git_arg *args =
         ARGS({"repo", spec->repo}, {"from", spec->from}, {"to", spec->to}, {"name", spec->name},

@@ -26,7 +26,7 @@ static const struct amp_rec_field fields[] = {
     SOME(TEXT, "person", person),
     SOME(TEXT, "by", by),
     SOME(TEXT, "why", why),
-    SOME(TEXT, "override", waiver),
+    SOME(TEXT, "override", permit),
     SOME(TIME, "decided", decided_ms),
 };
 AMP_REC_TABLE(conflict_rec, "two jobs in conflict", struct amp_conflict, fields);
@@ -88,7 +88,7 @@ static void decision_set(struct amp_conflict *c, const struct amp_conflict *set,
     c->person = set->person;
     c->by = set->by;
     c->why = text_cut(set->why);
-    c->waiver = set->waiver;
+    c->permit = set->permit;
     c->first = set->first;
     c->until_ms = set->until_ms;
     c->decided_ms = now_ms;

@@ -39,8 +39,8 @@ struct amp_conflict {
     struct amp_span message;      /* the id of its message */
     struct amp_span first;        /* SERIAL: the job that goes first, or empty */
     /* The decision; the person or fallback that made it; the proof of identity; the reason.
-     * waiver: the id of an override, or empty. */
-    struct amp_span decision, person, by, why, waiver;
+     * permit: the id of an override, or empty. */
+    struct amp_span decision, person, by, why, permit;
     int64_t decided_ms;
 };
 /* The id of the pair, whatever the order of the two. */

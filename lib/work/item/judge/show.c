@@ -5,7 +5,7 @@
 #include <amp/json/writer.h>
 
 #include "work/item/judge/private.h"
-#include "work/item/permit/waiver.h"
+#include "work/item/permit/permit.h"
 #include "json/record.h"
 
 struct listing {
@@ -45,14 +45,14 @@ static int conflict_put(void *ctx, const void *rec, struct amp_error *err)
     amp_jw_some_str(w, "person", c->person);
     amp_jw_some_str(w, "by", c->by);
     amp_jw_some_str(w, "why", c->why);
-    amp_jw_some_str(w, "override", c->waiver);
+    amp_jw_some_str(w, "override", c->permit);
     amp_rec_time(w, "decided", c->decided_ms);
     amp_rec_time(w, "until", c->until_ms);
     amp_jw_close(w, '}');
     return 0;
 }
 
-static int override_put(void *ctx, const struct amp_waiver *o, struct amp_error *err)
+static int override_put(void *ctx, const struct amp_permit *o, struct amp_error *err)
 {
     struct listing *l = ctx;
     struct amp_jw *w = l->w;
@@ -60,7 +60,7 @@ static int override_put(void *ctx, const struct amp_waiver *o, struct amp_error 
     (void)err;
     list_open(l, "overrides");
     amp_jw_member_str(w, "id", o->id);
-    amp_jw_member_text(w, "override", amp_waiver_name((int)o->of));
+    amp_jw_member_text(w, "override", amp_permit_name((int)o->of));
     amp_jw_some_str(w, "with", amp_span_eq(o->job, l->job) ? o->other : o->job);
     amp_jw_member_str(w, "person", o->person);
     amp_jw_member_str(w, "by", o->by);
@@ -82,7 +82,7 @@ int amp_conflict_members(struct amp_jw *w, struct amp_store *s, struct amp_span 
         return -1;
     if (l.n)
         amp_jw_close(w, ']');
-    if (amp_waiver_each(s, job, override_put, &o, err) < 0)
+    if (amp_permit_each(s, job, override_put, &o, err) < 0)
         return -1;
     if (o.n)
         amp_jw_close(w, ']');

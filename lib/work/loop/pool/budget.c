@@ -12,11 +12,11 @@
 #define DAY_MS INT64_C(86400000)
 
 static const struct amp_rec_field fields[] = {
-    AMP_REC_EVER(INT, struct amp_spent, "cost_micros", micros),
-    AMP_REC_EVER(INT, struct amp_spent, "input_tokens", tokens_in),
-    AMP_REC_EVER(INT, struct amp_spent, "output_tokens", tokens_out),
+    AMP_REC_EVER(INT, struct amp_expense, "cost_micros", micros),
+    AMP_REC_EVER(INT, struct amp_expense, "input_tokens", tokens_in),
+    AMP_REC_EVER(INT, struct amp_expense, "output_tokens", tokens_out),
 };
-AMP_REC_TABLE(spent_rec, "a record of what was used", struct amp_spent, fields);
+AMP_REC_TABLE(spent_rec, "a record of what was used", struct amp_expense, fields);
 
 const char *amp_budget_name(enum amp_budget_of of)
 {
@@ -63,7 +63,7 @@ const struct amp_budget_limit *amp_budget_limit_of(const struct amp_budgets *b,
     return of == AMP_BUDGET_TASK ? &b->task : of == AMP_BUDGET_AGENT ? &b->agent : &b->day;
 }
 
-bool amp_budget_reached(const struct amp_budget_limit *l, const struct amp_spent *s,
+bool amp_budget_reached(const struct amp_budget_limit *l, const struct amp_expense *s,
                         int64_t percent)
 {
     int64_t tokens = s->tokens_in + s->tokens_out;
@@ -80,15 +80,15 @@ static struct amp_key key_of(enum amp_budget_of of, const char *name, int64_t no
 
     snprintf(day, 24, "%lld", (long long)(now_ms / DAY_MS));
     if (of == AMP_BUDGET_TASK)
-        return AMP_KEY(AMP_SPENT_KIND, what, amp_span_str(name));
+        return AMP_KEY(AMP_EXPENSE_KIND, what, amp_span_str(name));
     if (of == AMP_BUDGET_DAY)
-        return AMP_KEY(AMP_SPENT_KIND, what, amp_span_str(day));
-    return AMP_KEY(AMP_SPENT_KIND, what, amp_span_str(name), amp_span_str(day));
+        return AMP_KEY(AMP_EXPENSE_KIND, what, amp_span_str(day));
+    return AMP_KEY(AMP_EXPENSE_KIND, what, amp_span_str(name), amp_span_str(day));
 }
 
 struct adding {
     const struct amp_worker_usage *used;
-    struct amp_spent before, after;
+    struct amp_expense before, after;
     struct amp_buf mem, json;
 };
 
@@ -97,12 +97,12 @@ static int on_add(void *ctx, const struct amp_store_rec *now, struct amp_store_c
 {
     struct adding *a = ctx;
 
-    a->before = (struct amp_spent){0};
+    a->before = (struct amp_expense){0};
     if (now->found && amp_rec_parse(&spent_rec, now->json, &a->mem, &a->before, err) < 0)
         return -1;
-    a->after = (struct amp_spent){a->before.micros + a->used->cost_micros,
-                                  a->before.tokens_in + a->used->input_tokens,
-                                  a->before.tokens_out + a->used->output_tokens};
+    a->after = (struct amp_expense){a->before.micros + a->used->cost_micros,
+                                    a->before.tokens_in + a->used->input_tokens,
+                                    a->before.tokens_out + a->used->output_tokens};
     amp_buf_reset(&a->json);
     int rc = amp_rec_write(&spent_rec, &a->after, &a->json, err);
     c->event = "spend";
@@ -143,13 +143,13 @@ int amp_budget_spend(struct amp_store *s, const struct amp_budgets *b, const cha
 }
 
 int amp_budget_used(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
-                    struct amp_spent *out, struct amp_error *err)
+                    struct amp_expense *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_store_rec rec;
     char day[24];
 
-    *out = (struct amp_spent){0};
+    *out = (struct amp_expense){0};
     amp_buf_init(&mem, AMP_REC_MAX);
     if (amp_store_get(s, key_of(of, name, now_ms, day), &rec, err) < 0)
         return -1;
@@ -164,7 +164,7 @@ int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const ch
 
     for (int i = 0; i < AMP_BUDGET_COUNT; i++) {
         const struct amp_budget_limit *l = amp_budget_limit_of(b, (enum amp_budget_of)i);
-        struct amp_spent spent;
+        struct amp_expense spent;
         if (!names[i] || (!l->micros && !l->tokens))
             continue;
         if (amp_budget_used(s, (enum amp_budget_of)i, names[i], now_ms, &spent, err) < 0)

@@ -11,7 +11,7 @@
 
 #include "work/attempt/worker.h"
 
-#define AMP_SPENT_KIND "expense"
+#define AMP_EXPENSE_KIND "expense"
 
 /* 0: no limit. */
 struct amp_budget_limit {
@@ -24,7 +24,7 @@ struct amp_budgets {
 /* CONFIG bad_value. */
 int amp_budgets_load(struct amp_budgets *out, const json_t *config, struct amp_error *err);
 
-struct amp_spent {
+struct amp_expense {
     int64_t micros, tokens_in, tokens_out;
 };
 
@@ -42,11 +42,11 @@ int amp_budget_allows(struct amp_store *s, const struct amp_budgets *b, const ch
                       struct amp_error *err);
 /* Gets what was used, for lists; name: of the task or agent, "" for the day. */
 int amp_budget_used(struct amp_store *s, enum amp_budget_of of, const char *name, int64_t now_ms,
-                    struct amp_spent *out, struct amp_error *err);
+                    struct amp_expense *out, struct amp_error *err);
 const struct amp_budget_limit *amp_budget_limit_of(const struct amp_budgets *b,
                                                    enum amp_budget_of of);
 /* Whether `percent` of the limit is used. */
-bool amp_budget_reached(const struct amp_budget_limit *l, const struct amp_spent *s,
+bool amp_budget_reached(const struct amp_budget_limit *l, const struct amp_expense *s,
                         int64_t percent);
 /* The beginning of the next day. */
 int64_t amp_budget_next_day(int64_t now_ms);

@@ -299,7 +299,7 @@ static int review_attempt(struct amp_worker *w, struct amp_item *job, struct amp
     rc = commands_run(w, job, k, err);
     if (rc != COMMANDS_PASSED)
         return rc == COMMANDS_DONE ? 0 : -1;
-    if (amp_assignment_run(w, job, of, err) < 0 || amp_assignment_spent(w, of, err) < 0)
+    if (amp_assignment_run(w, job, of, err) < 0 || amp_assignment_cost(w, of, err) < 0)
         return -1;
     int trip = amp_assignment_tripped(w, of, what, sizeof what, err);
     if (trip)

@@ -17,7 +17,7 @@
 #include "message/protocol/work.h"
 #include "message/record/subject.h"
 #include "work/attempt/control.h"
-#include "work/attempt/left/claims.h"
+#include "work/attempt/left/forgeries.h"
 #include "work/attempt/walls/confined.h"
 #include "work/git/paths/reserve.h"
 #include "work/git/repository/patch.h"
@@ -226,8 +226,8 @@ static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *
 
     if (amp_answer_read(&k->of.files, "result.json", &k->answer, &e) < 0) {
         k->answer = NULL;
-        if (*k->of.claims.answer)
-            snprintf(k->trouble, sizeof k->trouble, "bad_sender: %s", k->of.claims.answer);
+        if (*k->of.forgeries.answer)
+            snprintf(k->trouble, sizeof k->trouble, "bad_sender: %s", k->of.forgeries.answer);
         else
             snprintf(k->trouble, sizeof k->trouble, "The agent's answer is invalid: %s", e.what);
     }
@@ -263,7 +263,7 @@ static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *
     }
     return amp_git_diff(w->git, k->of.repo, NULL, 0, k->of.base, k->of.commit, NULL, &k->diff,
                         err) < 0 ||
-                   amp_claims_change(w, &k->of, k->diff.files, k->diff.n_files, err) < 0
+                   amp_forgeries_change(w, &k->of, k->diff.files, k->diff.n_files, err) < 0
                ? -1
                : 0;
 }
@@ -540,7 +540,7 @@ static int work_attempt(struct amp_worker *w, struct amp_item *job, struct work 
         if (amp_assignment_again(w, job, of, end, of->why, &spent, err) < 0)
             return -1;
         if (!spent)
-            return amp_assignment_spent(w, of, err);
+            return amp_assignment_cost(w, of, err);
         end = AMP_END_MACHINERY;
     }
     return work_answer(w, job, k, end, err);

@@ -202,8 +202,8 @@ static int answer_read(struct amp_worker *w, struct run *k, char *bad, size_t si
 {
     struct amp_error why = {0};
     *bad = '\0';
-    if (*k->of.claims.answer)
-        snprintf(bad, size, "%s", k->of.claims.answer);
+    if (*k->of.forgeries.answer)
+        snprintf(bad, size, "%s", k->of.forgeries.answer);
     else if (amp_answer_read(&k->of.files, "runtime_result.json", &k->answer, &why) == 0)
         return 0;
     else if (why.status != AMP_DATAERR) {

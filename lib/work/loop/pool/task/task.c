@@ -218,8 +218,8 @@ static int result_judge(struct task *t, struct amp_pool_outcome *out, struct amp
     char trouble[600] = "";
     struct amp_error e;
 
-    if (*t->of.claims.answer) {
-        outcome_fail(out, AMP_CODE(bad_sender), t->of.claims.answer);
+    if (*t->of.forgeries.answer) {
+        outcome_fail(out, AMP_CODE(bad_sender), t->of.forgeries.answer);
         return 0;
     }
     if (amp_answer_read(&t->of.files, NULL, &t->answer, &e) < 0) {

@@ -1,5 +1,5 @@
 /* Decisions of a person against a rule of the queue: reason, end, signature, record. */
-#include "shared/work/override.h"
+#include "shared/work/permit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "base/codes.h"
 #include "cli/config.h"
-#include "work/item/judge/waiver.h"
+#include "work/item/judge/permit.h"
 #include "work/item/queue.h"
 #include "json/record.h"
 
@@ -44,13 +44,13 @@ int amp_tool_why_check(const char *act, const char *why, struct amp_error *err)
                                   act);
 }
 
-int amp_tool_override_give(struct amp_store *s, const struct amp_tool_person *p,
-                           const struct amp_tool_override *q, char id[AMP_UUID_MAX],
-                           struct amp_error *err)
+int amp_tool_permit_give(struct amp_store *s, const struct amp_tool_person *p,
+                         const struct amp_tool_permit *q, char id[AMP_UUID_MAX],
+                         struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     struct amp_tool_signature sig;
-    struct amp_waiver o = {.of = q->of,
+    struct amp_permit o = {.of = q->of,
                            .job = q->job,
                            .other = q->other,
                            .person = amp_span_str(p->name),
@@ -62,14 +62,14 @@ int amp_tool_override_give(struct amp_store *s, const struct amp_tool_person *p,
     amp_uuid4(id);
     o.id = amp_span_str(id);
     amp_buf_init(&text, TEXT_MAX);
-    if (until_read(o.since_ms, &o.until_ms, err) < 0 || amp_waiver_text(&o, &text, err) < 0)
+    if (until_read(o.since_ms, &o.until_ms, err) < 0 || amp_permit_text(&o, &text, err) < 0)
         return -1;
-    if (amp_tool_sign(p, AMP_WAIVER_NAMESPACE, amp_buf_span(&text), &sig)) {
+    if (amp_tool_sign(p, AMP_PERMIT_NAMESPACE, amp_buf_span(&text), &sig)) {
         o.alg = amp_span_str(sig.alg);
         o.key = amp_span_str(sig.key);
         o.signature = amp_span_str(sig.value);
     }
-    return amp_waiver_give(s, &o, AMP_QUEUE_KEEP_MS, amp_cli_name(), err);
+    return amp_permit_give(s, &o, AMP_QUEUE_KEEP_MS, amp_cli_name(), err);
 }
 
 /* ---- jobs of other persons ---- */
@@ -83,13 +83,13 @@ static int operator_count(void *ctx, const char *text, struct amp_error *err)
     return 0;
 }
 
-int amp_tool_override_others(struct amp_store *s, const struct amp_tool_person *p,
-                             enum amp_waiver_of of, const char *id, const char *why,
-                             struct amp_error *err)
+int amp_tool_permit_others(struct amp_store *s, const struct amp_tool_person *p,
+                           enum amp_permit_of of, const char *id, const char *why,
+                           struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_queue_job job;
-    char act[64], changed[128], waiver[AMP_UUID_MAX];
+    char act[64], changed[128], permit[AMP_UUID_MAX];
     int operators = 0;
 
     amp_buf_init(&mem, AMP_REC_MAX);
@@ -99,10 +99,10 @@ int amp_tool_override_others(struct amp_store *s, const struct amp_tool_person *
     int found = amp_queue_read(s, amp_span_str(id), &mem, &job, err);
     if (found <= 0 || !operators || amp_span_is(job.by, amp_cli_login("operator")))
         return found < 0 ? -1 : 0;
-    snprintf(act, sizeof act, "%s another person's job", amp_waiver_name((int)of));
-    snprintf(changed, sizeof changed, "%s of job %.32s", amp_waiver_name((int)of), id);
-    const struct amp_tool_override q = {.of = of, .job = job.id, .changed = changed, .why = why};
+    snprintf(act, sizeof act, "%s another person's job", amp_permit_name((int)of));
+    snprintf(changed, sizeof changed, "%s of job %.32s", amp_permit_name((int)of), id);
+    const struct amp_tool_permit q = {.of = of, .job = job.id, .changed = changed, .why = why};
     return amp_tool_why_check(act, why ? why : amp_tool_why, err) < 0
                ? -1
-               : amp_tool_override_give(s, p, &q, waiver, err);
+               : amp_tool_permit_give(s, p, &q, permit, err);
 }

@@ -1,5 +1,5 @@
 /* Records messages that an agent wrote in the name of another role. */
-#include "work/attempt/left/claims.h"
+#include "work/attempt/left/forgeries.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define REFS_BYTES  ((size_t)1 << 20)
 #define LEDGER_MAX  ((size_t)256 << 20)
 
-struct claim {
+struct forgery {
     const char *code, *rule;
     enum amp_severity severity;
     const char *file;          /* where it is */
@@ -36,20 +36,20 @@ static uint64_t text_hash(uint64_t h, const char *text)
     return h;
 }
 
-static bool is_repeated(struct amp_claims *c, const char *file, const char *what)
+static bool is_repeated(struct amp_forgeries *c, const char *file, const char *what)
 {
     uint64_t h = text_hash(text_hash(14695981039346656037u, what), file);
     for (uint32_t i = 0; i < c->n; i++)
         if (c->seen[i] == h)
             return true;
-    if (c->n == AMP_CLAIMS_MAX)
+    if (c->n == AMP_FORGERIES_MAX)
         return true;
     c->seen[c->n++] = h;
     return false;
 }
 
-static int claim_record(struct amp_worker *w, struct amp_assignment *k, const struct claim *c,
-                        struct amp_error *err)
+static int forgery_record(struct amp_worker *w, struct amp_assignment *k, const struct forgery *c,
+                          struct amp_error *err)
 {
     AMP_BUF struct amp_buf record = {0};
     char text[900];
@@ -58,7 +58,7 @@ static int claim_record(struct amp_worker *w, struct amp_assignment *k, const st
 
     snprintf(text, sizeof text, "%.200s: the agent %.100s, attempt %lld: %.500s", k->task,
              w->opt->agent, (long long)k->attempt, c->what);
-    if (is_repeated(&k->claims, c->file, text))
+    if (is_repeated(&k->forgeries, c->file, text))
         return 0;
     const struct amp_finding f = {
         .severity = c->severity,
@@ -101,8 +101,8 @@ static void message_describe(const struct amp_view *v, char *out, size_t size)
 
 /* ---- the control FIFO ---- */
 
-int amp_claims_control(struct amp_worker *w, struct amp_assignment *k, struct amp_span line,
-                       char *why, struct amp_error *err)
+int amp_forgeries_control(struct amp_worker *w, struct amp_assignment *k, struct amp_span line,
+                          char *why, struct amp_error *err)
 {
     struct amp_view v;
     char of[180];
@@ -110,25 +110,25 @@ int amp_claims_control(struct amp_worker *w, struct amp_assignment *k, struct am
     if (rc <= 0)
         return rc;
     message_describe(&v, of, sizeof of);
-    snprintf(why, AMP_CLAIM_WHY, "the control FIFO takes no messages: %s", of);
-    const struct claim c = {.code = AMP_CODE(bad_sender),
-                            .rule = "control",
-                            .severity = AMP_SEV_ERROR,
-                            .file = k->files.control,
-                            .of = &v,
-                            .what = why};
-    return claim_record(w, k, &c, err) < 0 ? -1 : 1;
+    snprintf(why, AMP_FORGERY_WHY, "the control FIFO takes no messages: %s", of);
+    const struct forgery c = {.code = AMP_CODE(bad_sender),
+                              .rule = "control",
+                              .severity = AMP_SEV_ERROR,
+                              .file = k->files.control,
+                              .of = &v,
+                              .what = why};
+    return forgery_record(w, k, &c, err) < 0 ? -1 : 1;
 }
 
-int amp_claims_refused(struct amp_worker *w, struct amp_assignment *k, const char *detail,
-                       struct amp_error *err)
+int amp_forgeries_refused(struct amp_worker *w, struct amp_assignment *k, const char *detail,
+                          struct amp_error *err)
 {
-    const struct claim c = {.code = AMP_CODE(permission_denied),
-                            .rule = "people_only",
-                            .severity = AMP_SEV_ERROR,
-                            .file = k->files.control,
-                            .what = detail};
-    return claim_record(w, k, &c, err);
+    const struct forgery c = {.code = AMP_CODE(permission_denied),
+                              .rule = "people_only",
+                              .severity = AMP_SEV_ERROR,
+                              .file = k->files.control,
+                              .what = detail};
+    return forgery_record(w, k, &c, err);
 }
 
 /* ---- what is left after the attempt ---- */
@@ -169,13 +169,13 @@ static int lines_look(struct amp_worker *w, struct amp_assignment *k, struct amp
             continue;
         message_describe(&v, of, sizeof of);
         snprintf(what, sizeof what, "%s that it did not send; nothing reads it as a message", of);
-        const struct claim c = {.code = AMP_CODE(unproven_claim),
-                                .rule = "claim",
-                                .severity = AMP_SEV_WARNING,
-                                .file = file,
-                                .of = &v,
-                                .what = what};
-        if (claim_record(w, k, &c, err) < 0)
+        const struct forgery c = {.code = AMP_CODE(unproven_claim),
+                                  .rule = "claim",
+                                  .severity = AMP_SEV_WARNING,
+                                  .file = file,
+                                  .of = &v,
+                                  .what = what};
+        if (forgery_record(w, k, &c, err) < 0)
             return -1;
     }
     return 0;
@@ -219,15 +219,15 @@ static int answer_look(struct amp_worker *w, struct amp_assignment *k, struct am
     } else {
         return 0;
     }
-    snprintf(k->claims.answer, sizeof k->claims.answer,
+    snprintf(k->forgeries.answer, sizeof k->forgeries.answer,
              "the answer claims to be %s; an agent answers for itself", of);
-    const struct claim c = {.code = AMP_CODE(bad_sender),
-                            .rule = "answer",
-                            .severity = AMP_SEV_ERROR,
-                            .file = k->files.result,
-                            .of = is ? &v : NULL,
-                            .what = k->claims.answer};
-    return claim_record(w, k, &c, err);
+    const struct forgery c = {.code = AMP_CODE(bad_sender),
+                              .rule = "answer",
+                              .severity = AMP_SEV_ERROR,
+                              .file = k->files.result,
+                              .of = is ? &v : NULL,
+                              .what = k->forgeries.answer};
+    return forgery_record(w, k, &c, err);
 }
 
 static int ref_claim(struct amp_worker *w, struct amp_assignment *k, const char *ref,
@@ -235,12 +235,12 @@ static int ref_claim(struct amp_worker *w, struct amp_assignment *k, const char 
 {
     char what[300];
     snprintf(what, sizeof what, "the ref %.200s in its own git directory is not taken over", ref);
-    const struct claim c = {.code = AMP_CODE(unproven_claim),
-                            .rule = "claim",
-                            .severity = AMP_SEV_WARNING,
-                            .file = k->files.git,
-                            .what = what};
-    return claim_record(w, k, &c, err);
+    const struct forgery c = {.code = AMP_CODE(unproven_claim),
+                              .rule = "claim",
+                              .severity = AMP_SEV_WARNING,
+                              .file = k->files.git,
+                              .what = what};
+    return forgery_record(w, k, &c, err);
 }
 
 /* Whether the git directory has the ref, loose or packed. A link counts as the ref. */
@@ -283,7 +283,7 @@ static int refs_look(struct amp_worker *w, struct amp_assignment *k, struct amp_
     return 0;
 }
 
-int amp_claims_left(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+int amp_forgeries_left(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
     return answer_look(w, k, err) < 0 || file_look(w, k, k->files.out, err) < 0 ||
                    file_look(w, k, k->files.err, err) < 0 ||
@@ -308,13 +308,13 @@ static void on_claim(void *ctx, const char *commit, const char *claim)
     snprintf(what, sizeof what,
              "the commit %.12s claims \"%.200s\"; only signed messages prove an approval", commit,
              claim);
-    const struct claim of = {.code = AMP_CODE(unproven_claim),
-                             .rule = "claim",
-                             .severity = AMP_SEV_WARNING,
-                             .file = commit,
-                             .what = what};
+    const struct forgery of = {.code = AMP_CODE(unproven_claim),
+                               .rule = "claim",
+                               .severity = AMP_SEV_WARNING,
+                               .file = commit,
+                               .what = what};
     if (c->rc == 0)
-        c->rc = claim_record(c->w, c->k, &of, c->err);
+        c->rc = forgery_record(c->w, c->k, &of, c->err);
 }
 
 static int commits_look(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
@@ -322,17 +322,17 @@ static int commits_look(struct amp_worker *w, struct amp_assignment *k, struct a
     char email[256];
     struct commits c = {w, k, 0, err};
     amp_agent_email(w->opt->agent, email, sizeof email);
-    const struct amp_git_claims_spec spec = {.repo = k->repo,
-                                             .from = k->start,
-                                             .to = k->commit,
-                                             .name = w->opt->agent,
-                                             .email = email,
-                                             .task = k->task};
-    return amp_git_claims(w->git, &spec, on_claim, &c, err) < 0 ? -1 : c.rc;
+    const struct amp_git_forgeries_spec spec = {.repo = k->repo,
+                                                .from = k->start,
+                                                .to = k->commit,
+                                                .name = w->opt->agent,
+                                                .email = email,
+                                                .task = k->task};
+    return amp_git_forgeries(w->git, &spec, on_claim, &c, err) < 0 ? -1 : c.rc;
 }
 
-int amp_claims_change(struct amp_worker *w, struct amp_assignment *k, char *const *files,
-                      uint32_t n_files, struct amp_error *err)
+int amp_forgeries_change(struct amp_worker *w, struct amp_assignment *k, char *const *files,
+                         uint32_t n_files, struct amp_error *err)
 {
     size_t left = FILES_BYTES;
     AMP_BUF struct amp_buf text = {0};
@@ -359,24 +359,24 @@ int amp_claims_change(struct amp_worker *w, struct amp_assignment *k, char *cons
     return commits_look(w, k, err);
 }
 
-int amp_claims_untaken(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+int amp_forgeries_untaken(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
 {
     const struct amp_error *no = &k->taking.error;
-    const struct claim c = {.code = no->code,
-                            .rule = "quarantine",
-                            .severity = AMP_SEV_ERROR,
-                            .file = k->files.git,
-                            .what = no->what};
-    return claim_record(w, k, &c, err);
+    const struct forgery c = {.code = no->code,
+                              .rule = "quarantine",
+                              .severity = AMP_SEV_ERROR,
+                              .file = k->files.git,
+                              .what = no->what};
+    return forgery_record(w, k, &c, err);
 }
 
-int amp_claims_moved(struct amp_worker *w, struct amp_assignment *k, const char *what,
-                     struct amp_error *err)
+int amp_forgeries_moved(struct amp_worker *w, struct amp_assignment *k, const char *what,
+                        struct amp_error *err)
 {
-    const struct claim c = {.code = AMP_CODE(unproven_claim),
-                            .rule = "claim",
-                            .severity = AMP_SEV_WARNING,
-                            .file = k->repo,
-                            .what = what};
-    return claim_record(w, k, &c, err);
+    const struct forgery c = {.code = AMP_CODE(unproven_claim),
+                              .rule = "claim",
+                              .severity = AMP_SEV_WARNING,
+                              .file = k->repo,
+                              .what = what};
+    return forgery_record(w, k, &c, err);
 }

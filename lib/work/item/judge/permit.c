@@ -1,5 +1,5 @@
 /* Overrides that change the records of the queue. */
-#include "work/item/judge/waiver.h"
+#include "work/item/judge/permit.h"
 
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static int job_check(struct amp_store *s, struct amp_span id, struct amp_error *
 }
 
 /* The pair, with texts in mem; refused if it has the permission already. */
-static int pair_check(struct amp_store *s, const struct amp_waiver *o, struct amp_buf *mem,
+static int pair_check(struct amp_store *s, const struct amp_permit *o, struct amp_buf *mem,
                       struct amp_conflict *c, struct amp_error *err)
 {
     if (job_check(s, o->job, err) < 0 || job_check(s, o->other, err) < 0 ||
@@ -45,7 +45,7 @@ static int pair_check(struct amp_store *s, const struct amp_waiver *o, struct am
     return 0;
 }
 
-static int pair_allow(struct amp_store *s, const struct amp_waiver *o,
+static int pair_allow(struct amp_store *s, const struct amp_permit *o,
                       const struct amp_conflict *was, const char *actor, struct amp_error *err)
 {
     const struct amp_conflict_desk d = {
@@ -54,7 +54,7 @@ static int pair_allow(struct amp_store *s, const struct amp_waiver *o,
                                      .person = o->person,
                                      .by = o->by,
                                      .why = o->why,
-                                     .waiver = o->id,
+                                     .permit = o->id,
                                      .until_ms = o->until_ms};
     struct amp_conflict_step st = {
         .x = o->job, .y = o->other, .event = AMP_CONFLICT_EV_ALLOW, .set = &set};
@@ -66,16 +66,16 @@ static int pair_allow(struct amp_store *s, const struct amp_waiver *o,
                : 0;
 }
 
-int amp_waiver_give(struct amp_store *s, const struct amp_waiver *o, int64_t keep_ms,
+int amp_permit_give(struct amp_store *s, const struct amp_permit *o, int64_t keep_ms,
                     const char *actor, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_conflict was = {.state = AMP_CONFLICT_NEW};
-    bool beside = o->of == AMP_WAIVER_BESIDE;
+    bool beside = o->of == AMP_PERMIT_BESIDE;
 
     amp_buf_init(&mem, AMP_REC_MAX);
     if ((beside && pair_check(s, o, &mem, &was, err) < 0) ||
-        amp_waiver_record(s, o, keep_ms, actor, err) < 0 ||
+        amp_permit_record(s, o, keep_ms, actor, err) < 0 ||
         (beside && pair_allow(s, o, &was, actor, err) < 0))
         return -1;
     return amp_store_sync(s, err);

@@ -3,10 +3,10 @@
 #define CLI_WORK_OVERRIDE_H
 
 #include "shared/work/person.h"
-#include "work/item/permit/waiver.h"
+#include "work/item/permit/permit.h"
 
 extern const char *amp_tool_why, *amp_tool_until;
-#define AMP_TOOL_OPTS_OVERRIDE                                                                     \
+#define AMP_TOOL_OPTS_PERMIT                                                                       \
     {0,                                                                                            \
      "why",                                                                                        \
      AMP_OPT_STRING,                                                                               \
@@ -24,21 +24,21 @@ extern const char *amp_tool_why, *amp_tool_until;
 /* USAGE why_required: there is no reason. */
 int amp_tool_why_check(const char *act, const char *why, struct amp_error *err);
 
-struct amp_tool_override {
-    enum amp_waiver_of of;
+struct amp_tool_permit {
+    enum amp_permit_of of;
     struct amp_span job, other;
     const char *changed; /* for the record and people */
     const char *why;     /* NULL: --why */
 };
-/* Signs and records it (work/item/judge/waiver.h), with the failures of amp_waiver_give; USAGE
+/* Signs and records it (work/item/judge/permit.h), with the failures of amp_permit_give; USAGE
  * bad_time. id gets its id. */
-int amp_tool_override_give(struct amp_store *s, const struct amp_tool_person *p,
-                           const struct amp_tool_override *q, char id[AMP_UUID_MAX],
-                           struct amp_error *err);
+int amp_tool_permit_give(struct amp_store *s, const struct amp_tool_person *p,
+                         const struct amp_tool_permit *q, char id[AMP_UUID_MAX],
+                         struct amp_error *err);
 /* Before a step of a job: if hitl.operators is set and another login submitted the job, the person
  * must give a reason (why; NULL: --why), and the override is recorded. USAGE why_required. */
-int amp_tool_override_others(struct amp_store *s, const struct amp_tool_person *p,
-                             enum amp_waiver_of of, const char *id, const char *why,
-                             struct amp_error *err);
+int amp_tool_permit_others(struct amp_store *s, const struct amp_tool_person *p,
+                           enum amp_permit_of of, const char *id, const char *why,
+                           struct amp_error *err);
 
 #endif
