@@ -275,10 +275,19 @@ check_shadows() {
 }
 
 # A header compiles alone. The build shows it for the header that a file includes before anything else; the others are
-# compiled, twice, as is one without a guard.
+# compiled, twice, as is one without a guard. The guard of a header of lib is its path.
 check_headers() {
   local f
   local -A first=()
+  awk '
+    FNR == 1 {
+      want = toupper(FILENAME)
+      sub(/^LIB/, "AMP", want)
+      gsub(/[^A-Z0-9]/, "_", want)
+      seen = 0
+    }
+    /^#ifndef / && !seen++ && $2 != want { print FILENAME ":" FNR ": the guard of this path is " want }' lib/**/*.h /dev/null |
+    findings
   while read -r f; do first[$f]=1; done < <(awk '
     FNR == 1 && FILENAME ~ /\.c$/ { todo = 1 }
     FNR == 1 && FILENAME ~ /\.h$/ { todo = 0; guard = "" }

@@ -1,6 +1,6 @@
 /* The known word nearest to an unknown one: at most two letters added, lost, changed or swapped. */
-#ifndef BASE_NEAREST_H
-#define BASE_NEAREST_H
+#ifndef AMP_BASE_NEAREST_H
+#define AMP_BASE_NEAREST_H
 
 #include <amp/base/buf.h>
 

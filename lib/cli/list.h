@@ -10,8 +10,8 @@
  *     rc = for each: amp_listing_row(&l, &record, err);
  *     return amp_listing_end(&l, rc, err);
  */
-#ifndef CLI_LIST_H
-#define CLI_LIST_H
+#ifndef AMP_CLI_LIST_H
+#define AMP_CLI_LIST_H
 
 #include "cli/table.h"
 #include "json/view.h"

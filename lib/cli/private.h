@@ -1,6 +1,6 @@
 /* Shared by the files of this folder. */
-#ifndef CLI_PRIVATE_H
-#define CLI_PRIVATE_H
+#ifndef AMP_CLI_PRIVATE_H
+#define AMP_CLI_PRIVATE_H
 
 #include "cli/cli.h"
 

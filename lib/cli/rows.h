@@ -1,7 +1,7 @@
 /* Option rows of several tools, with the same names and meanings. d is the variable that they set.
  */
-#ifndef CLI_ROWS_H
-#define CLI_ROWS_H
+#ifndef AMP_CLI_ROWS_H
+#define AMP_CLI_ROWS_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* A table for people. Columns are as wide as their widest cell; text is safe for a terminal. */
-#ifndef CLI_TABLE_H
-#define CLI_TABLE_H
+#ifndef AMP_CLI_TABLE_H
+#define AMP_CLI_TABLE_H
 
 #include "cli/page/page.h"
 

@@ -1,6 +1,6 @@
 /* Ages, for people. */
-#ifndef CLI_TIME_H
-#define CLI_TIME_H
+#ifndef AMP_CLI_TIME_H
+#define AMP_CLI_TIME_H
 
 #include <amp/base/buf.h>
 

@@ -1,7 +1,7 @@
 /* Inner loops: runs of plain string bytes and of white space, short comparisons. They use SSE2 if
  * the compiler has it, otherwise eight bytes per step; -DAMP_NO_SIMD forces the portable code. */
-#ifndef JSON_BYTES_H
-#define JSON_BYTES_H
+#ifndef AMP_JSON_BYTES_H
+#define AMP_JSON_BYTES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* JSON numbers by their exact decimal value, of any size, without rounding. Exponents above 10^18
  * count as 10^18. */
-#ifndef JSON_DECIMAL_H
-#define JSON_DECIMAL_H
+#ifndef AMP_JSON_DECIMAL_H
+#define AMP_JSON_DECIMAL_H
 
 #include <amp/base/buf.h>
 

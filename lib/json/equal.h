@@ -1,6 +1,6 @@
 /* Hashes of values. */
-#ifndef JSON_EQUAL_H
-#define JSON_EQUAL_H
+#ifndef AMP_JSON_EQUAL_H
+#define AMP_JSON_EQUAL_H
 
 #include <amp/json/tape.h>
 

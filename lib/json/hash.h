@@ -1,7 +1,7 @@
 /* The keyed hash of texts: object keys in tapes and in compiled schemas. The key is drawn once per
  * process, so inputs cannot be chosen to collide. */
-#ifndef JSON_HASH_H
-#define JSON_HASH_H
+#ifndef AMP_JSON_HASH_H
+#define AMP_JSON_HASH_H
 
 #include <stdbool.h>
 #include <stddef.h>

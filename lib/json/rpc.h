@@ -3,8 +3,8 @@
  * earlier revisions) an array of objects; ids are texts or integers, params are objects. Reading
  * allocates nothing but the tape; writing appends a JSON text without LF.
  */
-#ifndef AMP_RPC_RPC_H
-#define AMP_RPC_RPC_H
+#ifndef AMP_JSON_RPC_H
+#define AMP_JSON_RPC_H
 
 #include <amp/json/tape.h>
 

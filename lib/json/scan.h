@@ -1,6 +1,6 @@
 /* The scanner: shared by scan.c and scan_strings.c. */
-#ifndef JSON_SCAN_H
-#define JSON_SCAN_H
+#ifndef AMP_JSON_SCAN_H
+#define AMP_JSON_SCAN_H
 
 #include <amp/json/tape.h>
 

@@ -5,8 +5,8 @@
  * same value. A tape's table has room for some hundred shapes; after many misses it is emptied and
  * gets a new id. A tape uses its table from the second text on: many tapes scan only one.
  */
-#ifndef JSON_SHAPES_H
-#define JSON_SHAPES_H
+#ifndef AMP_JSON_SHAPES_H
+#define AMP_JSON_SHAPES_H
 
 #include <amp/json/tape.h>
 

@@ -1,6 +1,6 @@
 /* Strings as bytes: escapes, UTF-8, comparisons without a copy. */
-#ifndef JSON_TEXT_H
-#define JSON_TEXT_H
+#ifndef AMP_JSON_TEXT_H
+#define AMP_JSON_TEXT_H
 
 #include <amp/json/tape.h>
 

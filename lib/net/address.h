@@ -1,6 +1,6 @@
 /* Which addresses belong to the public internet (the special-purpose registries of RFC 6890). */
-#ifndef NET_ADDRESS_H
-#define NET_ADDRESS_H
+#ifndef AMP_NET_ADDRESS_H
+#define AMP_NET_ADDRESS_H
 
 #include <netinet/in.h>
 #include <sys/socket.h>

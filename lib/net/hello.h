@@ -1,6 +1,6 @@
 /* The server name in the first message of a TLS client (RFC 8446 §4.1.2, RFC 6066 §3). */
-#ifndef NET_HELLO_H
-#define NET_HELLO_H
+#ifndef AMP_NET_HELLO_H
+#define AMP_NET_HELLO_H
 
 #include "net/host.h"
 

@@ -5,8 +5,8 @@
  * one ("*.example.com", any number of labels, but not "example.com" itself), an IPv4 address, or an
  * IPv6 address in brackets. PORT is a number from 1 to 65535.
  */
-#ifndef NET_HOST_H
-#define NET_HOST_H
+#ifndef AMP_NET_HOST_H
+#define AMP_NET_HOST_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * is refused: line ends without CR, folded lines, spaces before a colon, two lengths, control
  * characters.
  */
-#ifndef NET_REQUEST_H
-#define NET_REQUEST_H
+#ifndef AMP_NET_REQUEST_H
+#define AMP_NET_REQUEST_H
 
 #include "net/host.h"
 

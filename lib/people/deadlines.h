@@ -3,8 +3,8 @@
  * state of their own: when several processes run a row, or one runs it again after a crash, the
  * compare-and-set of the record with the deadline decides.
  */
-#ifndef AMP_FLOW_DEADLINES_H
-#define AMP_FLOW_DEADLINES_H
+#ifndef AMP_PEOPLE_DEADLINES_H
+#define AMP_PEOPLE_DEADLINES_H
 
 #include "message/delivery/deadline.h"
 

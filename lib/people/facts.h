@@ -1,6 +1,6 @@
 /* Facts about agents and tasks for lib/message/delivery (message/facts.h). */
-#ifndef AMP_FLOW_FACTS_H
-#define AMP_FLOW_FACTS_H
+#ifndef AMP_PEOPLE_FACTS_H
+#define AMP_PEOPLE_FACTS_H
 
 #include "message/delivery/facts.h"
 

@@ -1,6 +1,6 @@
 /* Says which records are final, for retention (store/keep/keep.h). */
-#ifndef AMP_FLOW_KEEP_H
-#define AMP_FLOW_KEEP_H
+#ifndef AMP_PEOPLE_KEEP_H
+#define AMP_PEOPLE_KEEP_H
 
 #include "message/store/store.h"
 

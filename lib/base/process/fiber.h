@@ -7,8 +7,8 @@
  * while it is resumed: nothing is concurrent. A fiber must have ended before it is freed; the
  * caller resumes it until then.
  */
-#ifndef AMP_BASE_FIBER_H
-#define AMP_BASE_FIBER_H
+#ifndef AMP_BASE_PROCESS_FIBER_H
+#define AMP_BASE_PROCESS_FIBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Other processes of this user, read from /proc, and the descendants of a child. */
-#ifndef BASE_PROCESS_H
-#define BASE_PROCESS_H
+#ifndef AMP_BASE_PROCESS_PROCESS_H
+#define AMP_BASE_PROCESS_PROCESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

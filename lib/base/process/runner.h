@@ -2,8 +2,8 @@
  * A command that runs once for each message: the message is its standard input, and its exit status
  * is the outcome. At its time limit the command gets TERM, and after the grace KILL.
  */
-#ifndef AMP_BASE_RUNNER_H
-#define AMP_BASE_RUNNER_H
+#ifndef AMP_BASE_PROCESS_RUNNER_H
+#define AMP_BASE_PROCESS_RUNNER_H
 
 #include <amp/base/child.h>
 

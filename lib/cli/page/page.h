@@ -5,8 +5,8 @@
  * terminal wraps would continue without a bar. Nothing is left out without a line that says how
  * much.
  */
-#ifndef CLI_PAGE_H
-#define CLI_PAGE_H
+#ifndef AMP_CLI_PAGE_PAGE_H
+#define AMP_CLI_PAGE_PAGE_H
 
 #include "cli/cli.h"
 

@@ -2,8 +2,8 @@
  * The shape of a deadline: a row for each kind of them. The subjects have the functions of their
  * rows; the table of all rows is people/deadlines.h, and its sweep calls them.
  */
-#ifndef AMP_MESSAGE_DEADLINE_H
-#define AMP_MESSAGE_DEADLINE_H
+#ifndef AMP_MESSAGE_DELIVERY_DEADLINE_H
+#define AMP_MESSAGE_DELIVERY_DEADLINE_H
 
 #include "message/delivery/dead/dead.h"
 #include "message/delivery/ledger/ledger.h"

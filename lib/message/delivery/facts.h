@@ -3,8 +3,8 @@
  * houses. amp_store_options.facts has them (people/facts.h); without them no role, tool or task is
  * found.
  */
-#ifndef AMP_MESSAGE_FACTS_H
-#define AMP_MESSAGE_FACTS_H
+#ifndef AMP_MESSAGE_DELIVERY_FACTS_H
+#define AMP_MESSAGE_DELIVERY_FACTS_H
 
 #include <amp/protocol/protocol.h>
 

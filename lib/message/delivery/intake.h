@@ -3,8 +3,8 @@
  * viewed and checked. An invalid line is reported to the error log and to `say`; the stream
  * continues.
  */
-#ifndef AMP_FLOW_INTAKE_H
-#define AMP_FLOW_INTAKE_H
+#ifndef AMP_MESSAGE_DELIVERY_INTAKE_H
+#define AMP_MESSAGE_DELIVERY_INTAKE_H
 
 #include <amp/json/lines.h>
 #include <amp/protocol/protocol.h>

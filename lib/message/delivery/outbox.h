@@ -4,8 +4,8 @@
  * are emitted by the next process of that name, under the same ids. Therefore only the process that
  * has the name's lock may emit.
  */
-#ifndef AMP_FLOW_OUTBOX_H
-#define AMP_FLOW_OUTBOX_H
+#ifndef AMP_MESSAGE_DELIVERY_OUTBOX_H
+#define AMP_MESSAGE_DELIVERY_OUTBOX_H
 
 #include <amp/base/pipe.h>
 

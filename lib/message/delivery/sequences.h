@@ -3,8 +3,8 @@
  * those of a conversation (Runtime Protocol), in which an update must follow its create. Messages
  * with the same key never overtake each other on the way to one port.
  */
-#ifndef AMP_MESSAGE_SEQUENCES_H
-#define AMP_MESSAGE_SEQUENCES_H
+#ifndef AMP_MESSAGE_DELIVERY_SEQUENCES_H
+#define AMP_MESSAGE_DELIVERY_SEQUENCES_H
 
 #include <amp/base/buf.h>
 #include <amp/protocol/protocol.h>

@@ -2,8 +2,8 @@
  * Keys in OpenSSH's file formats: public keys, their fingerprints, and Ed25519 private keys without
  * a passphrase. Other private keys sign through ssh-agent or ssh-keygen (signer.h).
  */
-#ifndef AMP_IDENTITY_KEY_H
-#define AMP_IDENTITY_KEY_H
+#ifndef AMP_MESSAGE_IDENTITY_KEY_H
+#define AMP_MESSAGE_IDENTITY_KEY_H
 
 #include <amp/base/buf.h>
 

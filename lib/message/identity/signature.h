@@ -6,8 +6,8 @@
  * key, LF, time, LF and the bytes of `msg`. Its signature is that of an SSHSIG with the namespace
  * "amp" and the hash SHA-512: ssh-keygen -Y verify -n amp accepts it in an armoured SSHSIG.
  */
-#ifndef AMP_IDENTITY_SIGNATURE_H
-#define AMP_IDENTITY_SIGNATURE_H
+#ifndef AMP_MESSAGE_IDENTITY_SIGNATURE_H
+#define AMP_MESSAGE_IDENTITY_SIGNATURE_H
 
 #include "message/identity/key.h"
 

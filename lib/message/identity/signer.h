@@ -3,8 +3,8 @@
  * in a file that ssh-keygen -Y sign can use, which may ask for a passphrase or a touch on the
  * terminal.
  */
-#ifndef AMP_IDENTITY_SIGNER_H
-#define AMP_IDENTITY_SIGNER_H
+#ifndef AMP_MESSAGE_IDENTITY_SIGNER_H
+#define AMP_MESSAGE_IDENTITY_SIGNER_H
 
 #include "message/identity/signature.h"
 

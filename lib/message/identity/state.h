@@ -3,8 +3,8 @@
  * principal, and allowed_signers, which lists them. They are made on first use, under a lock. The
  * file's name is the principal with "." for "/".
  */
-#ifndef AMP_IDENTITY_STATE_H
-#define AMP_IDENTITY_STATE_H
+#ifndef AMP_MESSAGE_IDENTITY_STATE_H
+#define AMP_MESSAGE_IDENTITY_STATE_H
 
 #include "message/identity/signer.h"
 #include "message/identity/trust.h"

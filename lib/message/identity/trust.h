@@ -6,8 +6,8 @@
  * A principal is NAME or ROLE/NAME. A key may speak for F if a principal of one of its lines
  * matches F or begins with F and "/": the key of executor/ann may say what is from "executor".
  */
-#ifndef AMP_IDENTITY_TRUST_H
-#define AMP_IDENTITY_TRUST_H
+#ifndef AMP_MESSAGE_IDENTITY_TRUST_H
+#define AMP_MESSAGE_IDENTITY_TRUST_H
 
 #include "message/identity/key.h"
 

@@ -3,8 +3,8 @@
  * the signature is its. Ed25519 is verified in this process; ECDSA P-256 and other keys by
  * key-worker, which starts with the first such signature and answers one request at a time.
  */
-#ifndef AMP_IDENTITY_VERIFY_H
-#define AMP_IDENTITY_VERIFY_H
+#ifndef AMP_MESSAGE_IDENTITY_VERIFY_H
+#define AMP_MESSAGE_IDENTITY_VERIFY_H
 
 #include "message/identity/signature.h"
 #include "message/identity/trust.h"

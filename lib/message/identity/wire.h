@@ -1,6 +1,6 @@
 /* The SSH wire format (RFC 4251 §5): strings with their length as 4 bytes, the highest first. */
-#ifndef IDENTITY_WIRE_H
-#define IDENTITY_WIRE_H
+#ifndef AMP_MESSAGE_IDENTITY_WIRE_H
+#define AMP_MESSAGE_IDENTITY_WIRE_H
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* All metrics, in one list. Names are those of SW4RM §13 where it has one; in OpenMetrics text
  * they begin with "amp_" and have '_' for '.'. */
-#ifndef AMP_METRICS_LIST_H
-#define AMP_METRICS_LIST_H
+#ifndef AMP_MESSAGE_METRICS_LIST_H
+#define AMP_MESSAGE_METRICS_LIST_H
 
 /* X(id, kind, name, unit, labels, name of label c, help, source)
  * labels: p protocol, a agent, l lane, c the one that the row names.

@@ -4,8 +4,8 @@
  * its row; label texts are untrusted, so they are shortened and control characters are replaced.
  * Past a limit the label sets of a metric are counted together under "other".
  */
-#ifndef AMP_METRICS_METRICS_H
-#define AMP_METRICS_METRICS_H
+#ifndef AMP_MESSAGE_METRICS_METRICS_H
+#define AMP_MESSAGE_METRICS_METRICS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Shared by the files of the metrics. */
-#ifndef AMP_METRICS_SERIES_H
-#define AMP_METRICS_SERIES_H
+#ifndef AMP_MESSAGE_METRICS_SERIES_H
+#define AMP_MESSAGE_METRICS_SERIES_H
 
 #include <amp/base/pipe.h>
 

@@ -6,8 +6,8 @@
  * One record has all of them, so that one read answers whether there are any, and its history in
  * the log has who suspended and resumed what, signed. Its state is QUIET or PAUSED.
  */
-#ifndef AMP_HITL_PAUSE_H
-#define AMP_HITL_PAUSE_H
+#ifndef AMP_MESSAGE_PAUSE_PAUSE_H
+#define AMP_MESSAGE_PAUSE_PAUSE_H
 
 #include <amp/fsm/fsm.h>
 

@@ -3,8 +3,8 @@
  * being woken when that changes. The log wakes: nothing polls, unless the system has no more
  * inotify watches.
  */
-#ifndef AMP_FLOW_PAUSE_WATCH_H
-#define AMP_FLOW_PAUSE_WATCH_H
+#ifndef AMP_MESSAGE_PAUSE_WATCH_H
+#define AMP_MESSAGE_PAUSE_WATCH_H
 
 #include "message/pause/pause.h"
 #include "message/store/wake.h"

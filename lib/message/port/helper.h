@@ -4,8 +4,8 @@
  * helper that exceeds the time limit of a request, or dies, is started again: the request fails,
  * and the others are sent again.
  */
-#ifndef AMP_PORT_HELPER_H
-#define AMP_PORT_HELPER_H
+#ifndef AMP_MESSAGE_PORT_HELPER_H
+#define AMP_MESSAGE_PORT_HELPER_H
 
 #include <poll.h>
 #include <stdbool.h>

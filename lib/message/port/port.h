@@ -10,8 +10,8 @@
  *   http(s)://…   a request for each message
  *   stdout        the program's own output
  */
-#ifndef AMP_PORT_PORT_H
-#define AMP_PORT_PORT_H
+#ifndef AMP_MESSAGE_PORT_PORT_H
+#define AMP_MESSAGE_PORT_PORT_H
 
 #include <poll.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* The members of a port, for the kinds and the functions that they share. */
-#ifndef AMP_PORT_PRIVATE_H
-#define AMP_PORT_PRIVATE_H
+#ifndef AMP_MESSAGE_PORT_PRIVATE_H
+#define AMP_MESSAGE_PORT_PRIVATE_H
 
 #include <amp/base/child.h>
 #include <amp/base/pipe.h>

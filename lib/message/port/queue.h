@@ -1,6 +1,6 @@
 /* The lines that wait for a port, in order, each with the tag of its offer. */
-#ifndef AMP_PORT_QUEUE_H
-#define AMP_PORT_QUEUE_H
+#ifndef AMP_MESSAGE_PORT_QUEUE_H
+#define AMP_MESSAGE_PORT_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

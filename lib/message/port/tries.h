@@ -3,8 +3,8 @@
  * the same time. A temporary failure is tried again after a random, growing pause. The other
  * messages wait in the port's queue.
  */
-#ifndef AMP_PORT_TRIES_H
-#define AMP_PORT_TRIES_H
+#ifndef AMP_MESSAGE_PORT_TRIES_H
+#define AMP_MESSAGE_PORT_TRIES_H
 
 #include "base/process/runner.h"
 

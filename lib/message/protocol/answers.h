@@ -4,8 +4,8 @@
  * lib/message/protocol/NAME/terms.c. Answers need libraries that a check does not, so struct
  * amp_spec has none.
  */
-#ifndef AMP_PROTOCOL_ANSWERS_H
-#define AMP_PROTOCOL_ANSWERS_H
+#ifndef AMP_MESSAGE_PROTOCOL_ANSWERS_H
+#define AMP_MESSAGE_PROTOCOL_ANSWERS_H
 
 #include <amp/compose.h>
 

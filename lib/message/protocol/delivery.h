@@ -3,8 +3,8 @@
  * attempts. The ledger, the sweep and inboxes use them. One row per protocol, in
  * lib/message/protocol/NAME/terms.c.
  */
-#ifndef AMP_PROTOCOL_DELIVERY_H
-#define AMP_PROTOCOL_DELIVERY_H
+#ifndef AMP_MESSAGE_PROTOCOL_DELIVERY_H
+#define AMP_MESSAGE_PROTOCOL_DELIVERY_H
 
 #include <amp/compose.h>
 

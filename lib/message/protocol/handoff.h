@@ -3,8 +3,8 @@
  * says about one, and the messages that offer it and report its end. One row per protocol, in
  * lib/message/protocol/NAME/handoff.c; see the column `handoffs` of struct amp_answer_terms.
  */
-#ifndef AMP_PROTOCOL_HANDOFF_H
-#define AMP_PROTOCOL_HANDOFF_H
+#ifndef AMP_MESSAGE_PROTOCOL_HANDOFF_H
+#define AMP_MESSAGE_PROTOCOL_HANDOFF_H
 
 #include "message/protocol/answers.h"
 

@@ -3,8 +3,8 @@
  * decision that is sent. One row per protocol with questions, in
  * lib/message/protocol/NAME/question.c.
  */
-#ifndef AMP_PROTOCOL_QUESTION_H
-#define AMP_PROTOCOL_QUESTION_H
+#ifndef AMP_MESSAGE_PROTOCOL_QUESTION_H
+#define AMP_MESSAGE_PROTOCOL_QUESTION_H
 
 #include <jansson.h>
 

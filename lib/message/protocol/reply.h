@@ -4,8 +4,8 @@
  * column `replies` of struct amp_answer_terms. A protocol refuses what it has no message for;
  * nothing is invented for a value that a message requires and the answer lacks.
  */
-#ifndef AMP_PROTOCOL_REPLY_H
-#define AMP_PROTOCOL_REPLY_H
+#ifndef AMP_MESSAGE_PROTOCOL_REPLY_H
+#define AMP_MESSAGE_PROTOCOL_REPLY_H
 
 #include <jansson.h>
 

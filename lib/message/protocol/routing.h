@@ -3,8 +3,8 @@
  * codes of its refusals; and what a message means to a registry of agents. The router, admission
  * and the registry use them. One row per protocol, in lib/message/protocol/NAME/terms.c.
  */
-#ifndef AMP_PROTOCOL_ROUTING_H
-#define AMP_PROTOCOL_ROUTING_H
+#ifndef AMP_MESSAGE_PROTOCOL_ROUTING_H
+#define AMP_MESSAGE_PROTOCOL_ROUTING_H
 
 #include <amp/protocol/protocol.h>
 

@@ -2,8 +2,8 @@
  * The definition of a protocol: how its messages are recognized, the pointer tables that fill view
  * and body, its schemas, its rules and its codes. The functions of protocol.h work on these tables.
  */
-#ifndef AMP_PROTOCOL_SPEC_H
-#define AMP_PROTOCOL_SPEC_H
+#ifndef AMP_MESSAGE_PROTOCOL_SPEC_H
+#define AMP_MESSAGE_PROTOCOL_SPEC_H
 
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>

@@ -3,8 +3,8 @@
  * cost. The ledger, workers and the executor use them. One row per protocol, in
  * lib/message/protocol/NAME/terms.c.
  */
-#ifndef AMP_PROTOCOL_WORK_H
-#define AMP_PROTOCOL_WORK_H
+#ifndef AMP_MESSAGE_PROTOCOL_WORK_H
+#define AMP_MESSAGE_PROTOCOL_WORK_H
 
 #include <amp/compose.h>
 

@@ -14,8 +14,8 @@
  * The struct of a record holds no memory: its texts are in `mem`. A record with a state that the
  * subject does not have, or that its table cannot read, is refused: DATAERR bad_record.
  */
-#ifndef AMP_RECORD_SUBJECT_H
-#define AMP_RECORD_SUBJECT_H
+#ifndef AMP_MESSAGE_RECORD_SUBJECT_H
+#define AMP_MESSAGE_RECORD_SUBJECT_H
 
 #include <amp/fsm/fsm.h>
 

@@ -1,7 +1,7 @@
 /* The metrics of the router (--metrics), those of SW4RM §13 by port. Without --metrics nothing is
  * counted. */
-#ifndef AMP_ROUTE_COUNT_H
-#define AMP_ROUTE_COUNT_H
+#ifndef AMP_MESSAGE_ROUTE_COUNT_H
+#define AMP_MESSAGE_ROUTE_COUNT_H
 
 #include "message/route/parcel.h"
 #include "message/route/run.h"

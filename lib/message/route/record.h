@@ -1,7 +1,7 @@
 /* A router's record in the store: how many batches it committed, and the messages that the last one
  * redelivered. */
-#ifndef AMP_ROUTE_RECORD_H
-#define AMP_ROUTE_RECORD_H
+#ifndef AMP_MESSAGE_ROUTE_RECORD_H
+#define AMP_MESSAGE_ROUTE_RECORD_H
 
 #include "message/route/run.h"
 

@@ -1,6 +1,6 @@
 /* Shared by all parts of a router: its name, store, clock, diagnostics and failure. */
-#ifndef AMP_ROUTE_RUN_H
-#define AMP_ROUTE_RUN_H
+#ifndef AMP_MESSAGE_ROUTE_RUN_H
+#define AMP_MESSAGE_ROUTE_RUN_H
 
 #include <amp/protocol/protocol.h>
 

@@ -9,8 +9,8 @@
  * A message without an id is known by the digest of its line, "sha256:<hex>" (AMP_KEY_NAMED). In a
  * key this is "line:<hex>", so that no part's digest is the same.
  */
-#ifndef AMP_STORE_KEY_H
-#define AMP_STORE_KEY_H
+#ifndef AMP_MESSAGE_STORE_KEY_H
+#define AMP_MESSAGE_STORE_KEY_H
 
 #include <amp/base/buf.h>
 

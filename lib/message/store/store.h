@@ -7,8 +7,8 @@
  * write a line, an acknowledgement or a delivery, or start a child, before amp_store_sync() has
  * succeeded after the last read or write that it depends on.
  */
-#ifndef AMP_STORE_STORE_H
-#define AMP_STORE_STORE_H
+#ifndef AMP_MESSAGE_STORE_STORE_H
+#define AMP_MESSAGE_STORE_STORE_H
 
 #include "message/store/keep/keep.h"
 #include "message/store/key.h"

@@ -1,6 +1,6 @@
 /* Shared by the files of the store. */
-#ifndef AMP_STORE_STORE_INT_H
-#define AMP_STORE_STORE_INT_H
+#ifndef AMP_MESSAGE_STORE_STORE_INT_H
+#define AMP_MESSAGE_STORE_STORE_INT_H
 
 #include <signal.h>
 

@@ -2,8 +2,8 @@
  * Waits until a time of the wall clock (also when the clock is set), a write of another process to
  * the log of a state directory, or a signal. It does not poll: until then there is no system call.
  */
-#ifndef AMP_FLOW_WAKE_H
-#define AMP_FLOW_WAKE_H
+#ifndef AMP_MESSAGE_STORE_WAKE_H
+#define AMP_MESSAGE_STORE_WAKE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * The worker for the decisions of people: records the questions of its input, suspends their tasks
  * and agents, and sends the decisions. The questions themselves are in people/question/question.h.
  */
-#ifndef AMP_FLOW_DECIDE_DECIDE_H
-#define AMP_FLOW_DECIDE_DECIDE_H
+#ifndef AMP_PEOPLE_ANSWER_DECIDE_H
+#define AMP_PEOPLE_ANSWER_DECIDE_H
 
 #include "people/answer/due.h"
 #include "people/question/question.h"

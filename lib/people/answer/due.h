@@ -1,7 +1,7 @@
 /* Deadlines of questions, for every process that watches deadlines, and what questions need to know
  * about tasks. */
-#ifndef AMP_FLOW_DECIDE_DUE_H
-#define AMP_FLOW_DECIDE_DUE_H
+#ifndef AMP_PEOPLE_ANSWER_DUE_H
+#define AMP_PEOPLE_ANSWER_DUE_H
 
 #include "message/delivery/deadline.h"
 #include "message/identity/signer.h"

@@ -2,8 +2,8 @@
  * The evidence for a question: the record of its task, what happened to the task or message so far,
  * and the two commits of the diff. All texts are untrusted; print them through amp_text_safe.
  */
-#ifndef AMP_FLOW_DECIDE_EVIDENCE_H
-#define AMP_FLOW_DECIDE_EVIDENCE_H
+#ifndef AMP_PEOPLE_ANSWER_EVIDENCE_H
+#define AMP_PEOPLE_ANSWER_EVIDENCE_H
 
 #include "people/question/question.h"
 #include "work/git/repository/git.h"

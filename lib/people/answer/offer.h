@@ -4,8 +4,8 @@
  * the answer fits the question, its author may decide it, the commit exists, and the first decision
  * wins.
  */
-#ifndef AMP_FLOW_DECIDE_OFFER_H
-#define AMP_FLOW_DECIDE_OFFER_H
+#ifndef AMP_PEOPLE_ANSWER_OFFER_H
+#define AMP_PEOPLE_ANSWER_OFFER_H
 
 #include "people/answer/decide.h"
 

@@ -1,7 +1,7 @@
 /* The payload that an answer may change: of the task's last dispatch for a question about a task,
  * else of the question's own message. */
-#ifndef AMP_FLOW_DECIDE_PAYLOAD_H
-#define AMP_FLOW_DECIDE_PAYLOAD_H
+#ifndef AMP_PEOPLE_ANSWER_PAYLOAD_H
+#define AMP_PEOPLE_ANSWER_PAYLOAD_H
 
 #include "people/answer/evidence.h"
 

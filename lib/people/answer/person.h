@@ -1,7 +1,7 @@
 /* Refuses agents the actions of people, with a record in the state directory where it can be
  * reached. */
-#ifndef AMP_FLOW_PERSON_H
-#define AMP_FLOW_PERSON_H
+#ifndef AMP_PEOPLE_ANSWER_PERSON_H
+#define AMP_PEOPLE_ANSWER_PERSON_H
 
 #include <amp/base/error.h>
 

@@ -6,8 +6,8 @@
  * channels that have it are notified: who decided what, and through which channel. The state has a
  * record (kind "told") of each delivery, so another process goes on after a crash.
  */
-#ifndef AMP_FLOW_DECIDE_CHANNELS_H
-#define AMP_FLOW_DECIDE_CHANNELS_H
+#ifndef AMP_PEOPLE_CHANNEL_CHANNELS_H
+#define AMP_PEOPLE_CHANNEL_CHANNELS_H
 
 #include <jansson.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* The parts of the channels, for their kinds: folder.c, script.c. */
-#ifndef AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
-#define AMP_FLOW_DECIDE_CHANNEL_PRIVATE_H
+#ifndef AMP_PEOPLE_CHANNEL_PRIVATE_H
+#define AMP_PEOPLE_CHANNEL_PRIVATE_H
 
 #include "people/answer/text/evidence_facts.h"
 #include "people/answer/text/told.h"

@@ -1,6 +1,6 @@
 /* Ends the agents that people suspended, if their tools do not. */
-#ifndef AMP_FLOW_PAUSE_END_H
-#define AMP_FLOW_PAUSE_END_H
+#ifndef AMP_PEOPLE_PAUSE_END_H
+#define AMP_PEOPLE_PAUSE_END_H
 
 #include "message/pause/pause.h"
 

@@ -1,6 +1,6 @@
 /* Tells the git hooks which agents people suspended (work/git/stopped.h). */
-#ifndef AMP_FLOW_PAUSE_PUBLISH_H
-#define AMP_FLOW_PAUSE_PUBLISH_H
+#ifndef AMP_PEOPLE_PAUSE_PUBLISH_H
+#define AMP_PEOPLE_PAUSE_PUBLISH_H
 
 #include "message/pause/pause.h"
 

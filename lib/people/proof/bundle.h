@@ -3,8 +3,8 @@
  * verified without the state directory. It has the signed messages, the public keys that verify
  * them, and the coordinator's signature over everything.
  */
-#ifndef AMP_FLOW_PROOF_BUNDLE_H
-#define AMP_FLOW_PROOF_BUNDLE_H
+#ifndef AMP_PEOPLE_PROOF_BUNDLE_H
+#define AMP_PEOPLE_PROOF_BUNDLE_H
 
 #include "people/proof/proof.h"
 

@@ -3,8 +3,8 @@
  * dispatch was bound to, the verdict of a reviewer with another key, and an operator's decision
  * where one was needed. The state has it (proof_collect.c); a bundle carries it (bundle.h).
  */
-#ifndef AMP_FLOW_PROOF_PROOF_H
-#define AMP_FLOW_PROOF_PROOF_H
+#ifndef AMP_PEOPLE_PROOF_PROOF_H
+#define AMP_PEOPLE_PROOF_PROOF_H
 
 #include "message/delivery/sender/identity.h"
 #include "work/git/repository/git.h"

@@ -1,7 +1,7 @@
 /* The approvals of several persons: decisions that each of them signed
  * (people/question/operators/operators.h). */
-#ifndef AMP_FLOW_PROOF_VOTES_H
-#define AMP_FLOW_PROOF_VOTES_H
+#ifndef AMP_PEOPLE_PROOF_VOTES_H
+#define AMP_PEOPLE_PROOF_VOTES_H
 
 #include "message/delivery/sender/identity.h"
 #include "people/question/record.h"

@@ -5,8 +5,8 @@
  * An entry is one commit of a question's record, of the suspensions (message/pause/pause.h) or of
  * an override (work/item/permit/permit.h), or one refused answer of the error log.
  */
-#ifndef AMP_HITL_AUDIT_H
-#define AMP_HITL_AUDIT_H
+#ifndef AMP_PEOPLE_QUESTION_AUDIT_H
+#define AMP_PEOPLE_QUESTION_AUDIT_H
 
 #include "message/store/history/history.h"
 #include "people/question/record.h"

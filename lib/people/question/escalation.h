@@ -5,8 +5,8 @@
  * "decided_at"?,"note"?,"refused"?,"refused_at"?,"ended"?}; about: people/question/record.h;
  * refused, refused_at: of a refused decision.
  */
-#ifndef AMP_HITL_ESCALATION_H
-#define AMP_HITL_ESCALATION_H
+#ifndef AMP_PEOPLE_QUESTION_ESCALATION_H
+#define AMP_PEOPLE_QUESTION_ESCALATION_H
 
 #include <amp/fsm/fsm.h>
 #include <amp/protocol/protocol.h>

@@ -6,8 +6,8 @@
  * decides, or the fallback after the deadline. A question ends with its subject; then its sender
  * gets a nack.
  */
-#ifndef AMP_HITL_QUESTION_H
-#define AMP_HITL_QUESTION_H
+#ifndef AMP_PEOPLE_QUESTION_QUESTION_H
+#define AMP_PEOPLE_QUESTION_QUESTION_H
 
 #include "people/question/record.h"
 

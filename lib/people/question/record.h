@@ -1,7 +1,7 @@
 /* The record of a question to a person (kind "escalation", states of amp_escalation_fsm), its
  * subject and its steps. */
-#ifndef AMP_HITL_RECORD_H
-#define AMP_HITL_RECORD_H
+#ifndef AMP_PEOPLE_QUESTION_RECORD_H
+#define AMP_PEOPLE_QUESTION_RECORD_H
 
 #include "message/protocol/question.h"
 #include "people/question/escalation.h"

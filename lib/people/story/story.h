@@ -4,8 +4,8 @@
  * messages of the ledger, questions, agents, bindings, suspensions) through the index; the log is
  * not read. Texts are those of messages and untrusted: print them through amp_text_safe.
  */
-#ifndef AMP_FLOW_STORY_STORY_H
-#define AMP_FLOW_STORY_STORY_H
+#ifndef AMP_PEOPLE_STORY_STORY_H
+#define AMP_PEOPLE_STORY_STORY_H
 
 #include "work/task/landing/landing.h"
 #include "work/task/record.h"

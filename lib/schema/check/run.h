@@ -1,6 +1,6 @@
 /* The state of a check in progress, shared by check.c, children.c and explain.c. */
-#ifndef SCHEMA_RUN_H
-#define SCHEMA_RUN_H
+#ifndef AMP_SCHEMA_CHECK_RUN_H
+#define AMP_SCHEMA_CHECK_RUN_H
 
 #include "base/codes.h"
 #include "base/nearest.h"

@@ -1,6 +1,6 @@
 /* The state of one compilation: its documents, their resources, and the nodes to compile. */
-#ifndef SCHEMA_COMPILER_H
-#define SCHEMA_COMPILER_H
+#ifndef AMP_SCHEMA_COMPILE_COMPILER_H
+#define AMP_SCHEMA_COMPILE_COMPILER_H
 
 #include "schema/compile/index.h"
 #include "schema/compile/program.h"

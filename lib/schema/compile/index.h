@@ -1,6 +1,6 @@
 /* Tables from a hash to numbers. The caller compares the things that the numbers stand for. */
-#ifndef SCHEMA_INDEX_H
-#define SCHEMA_INDEX_H
+#ifndef AMP_SCHEMA_COMPILE_INDEX_H
+#define AMP_SCHEMA_COMPILE_INDEX_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The functions that compile keywords: each reads the value at a token and adds rules to the node.
  * Functions that several keywords share write to the field that the keyword's row names. */
-#ifndef SCHEMA_KEYWORDS_H
-#define SCHEMA_KEYWORDS_H
+#ifndef AMP_SCHEMA_COMPILE_KEYWORDS_H
+#define AMP_SCHEMA_COMPILE_KEYWORDS_H
 
 #include "schema/compile/compiler.h"
 

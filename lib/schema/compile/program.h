@@ -3,8 +3,8 @@
  * groups of rules, so a check reads only the rules that exist. The schemas of a set share one
  * program: a subschema that several of them reach is one node.
  */
-#ifndef SCHEMA_PROGRAM_H
-#define SCHEMA_PROGRAM_H
+#ifndef AMP_SCHEMA_COMPILE_PROGRAM_H
+#define AMP_SCHEMA_COMPILE_PROGRAM_H
 
 #include <amp/schema/schema.h>
 

@@ -1,6 +1,6 @@
 /* The rules of a compiled subschema, in groups by the values that they concern. */
-#ifndef SCHEMA_RULES_H
-#define SCHEMA_RULES_H
+#ifndef AMP_SCHEMA_COMPILE_RULES_H
+#define AMP_SCHEMA_COMPILE_RULES_H
 
 #include <amp/base/buf.h>
 

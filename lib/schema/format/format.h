@@ -1,7 +1,7 @@
 /* The formats that can be asserted. Each function gets decoded text: valid UTF-8, perhaps with NUL.
  */
-#ifndef SCHEMA_FORMAT_H
-#define SCHEMA_FORMAT_H
+#ifndef AMP_SCHEMA_FORMAT_FORMAT_H
+#define AMP_SCHEMA_FORMAT_FORMAT_H
 
 #include <amp/base/buf.h>
 

@@ -1,7 +1,7 @@
 /* ECMA-262 regular expressions. Plain ones (plain_pattern.h) run on an own matcher in linear time,
  * the others on PCRE2 with limits. */
-#ifndef SCHEMA_PATTERN_H
-#define SCHEMA_PATTERN_H
+#ifndef AMP_SCHEMA_FORMAT_PATTERN_H
+#define AMP_SCHEMA_FORMAT_PATTERN_H
 
 #include "base/arena.h"
 

@@ -1,6 +1,6 @@
 /* Patterns that need no engine: ^, then classes with counts, then perhaps $. */
-#ifndef SCHEMA_PLAIN_PATTERN_H
-#define SCHEMA_PLAIN_PATTERN_H
+#ifndef AMP_SCHEMA_FORMAT_PLAIN_PATTERN_H
+#define AMP_SCHEMA_FORMAT_PLAIN_PATTERN_H
 
 #include <amp/base/buf.h>
 

@@ -1,6 +1,6 @@
 /* URI references (RFC 3986 section 5). */
-#ifndef SCHEMA_URI_H
-#define SCHEMA_URI_H
+#ifndef AMP_SCHEMA_FORMAT_URI_H
+#define AMP_SCHEMA_FORMAT_URI_H
 
 #include <amp/base/buf.h>
 

@@ -1,6 +1,6 @@
 /* The output units of a walk: a list in the walk's order. */
-#ifndef SCHEMA_UNITS_H
-#define SCHEMA_UNITS_H
+#ifndef AMP_SCHEMA_OUTPUT_UNITS_H
+#define AMP_SCHEMA_OUTPUT_UNITS_H
 
 #include <amp/schema/output.h>
 

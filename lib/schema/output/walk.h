@@ -1,6 +1,6 @@
 /* The state of a walk for the standard output, shared by output.c and applicators.c. */
-#ifndef SCHEMA_OUTPUT_WALK_H
-#define SCHEMA_OUTPUT_WALK_H
+#ifndef AMP_SCHEMA_OUTPUT_WALK_H
+#define AMP_SCHEMA_OUTPUT_WALK_H
 
 #include "schema/check/run.h"
 #include "schema/compile/compiler.h"

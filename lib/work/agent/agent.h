@@ -2,8 +2,8 @@
  * Agents: the machines of an agent's work (SW4RM §8, appendix C) and of its reachability (§14).
  * record.h has their record.
  */
-#ifndef AMP_AGENT_AGENT_H
-#define AMP_AGENT_AGENT_H
+#ifndef AMP_WORK_AGENT_AGENT_H
+#define AMP_WORK_AGENT_AGENT_H
 
 #include <amp/fsm/fsm.h>
 

@@ -1,7 +1,7 @@
 /* Deadlines of working agents (work/agent/sweep.h) and the messages about them: functions of rows
  * of people/deadlines.h. */
-#ifndef AMP_FLOW_AGENT_NOTICES_H
-#define AMP_FLOW_AGENT_NOTICES_H
+#ifndef AMP_WORK_AGENT_AGENT_NOTICES_H
+#define AMP_WORK_AGENT_AGENT_NOTICES_H
 
 #include "message/delivery/deadline.h"
 

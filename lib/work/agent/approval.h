@@ -2,8 +2,8 @@
  * Approvals of tasks by people. A task that requires a published capability of the riskClass "high"
  * is accepted only after a person approved it (approval_required). Key "task_approval.<task>".
  */
-#ifndef AMP_AGENT_APPROVAL_H
-#define AMP_AGENT_APPROVAL_H
+#ifndef AMP_WORK_AGENT_APPROVAL_H
+#define AMP_WORK_AGENT_APPROVAL_H
 
 #include "message/store/store.h"
 

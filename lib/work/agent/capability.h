@@ -5,8 +5,8 @@
  * Publishing is one commit with lines in the outbox of `voice.name`: the index record, and for an
  * active capability a skill_distribution task for each active agent except the owner.
  */
-#ifndef AMP_AGENT_CAPABILITY_H
-#define AMP_AGENT_CAPABILITY_H
+#ifndef AMP_WORK_AGENT_CAPABILITY_H
+#define AMP_WORK_AGENT_CAPABILITY_H
 
 #include "work/agent/directory.h"
 

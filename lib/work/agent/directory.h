@@ -5,8 +5,8 @@
  * UNREACHABLE, and only a deregistration makes it LEFT. A change that concerns the participants is
  * committed with one SW4RM NOTIFICATION for each of them, in the outbox of `voice.name`.
  */
-#ifndef AMP_AGENT_DIRECTORY_H
-#define AMP_AGENT_DIRECTORY_H
+#ifndef AMP_WORK_AGENT_DIRECTORY_H
+#define AMP_WORK_AGENT_DIRECTORY_H
 
 #include "work/agent/record.h"
 #include "work/agent/voice.h"

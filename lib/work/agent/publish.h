@@ -2,8 +2,8 @@
  * Messages for all agents (Runtime Protocol §3.2): `all` in toAgents becomes the agents of the
  * registry when the message is published, so that no later attempt has other recipients.
  */
-#ifndef AMP_FLOW_PUBLISH_H
-#define AMP_FLOW_PUBLISH_H
+#ifndef AMP_WORK_AGENT_PUBLISH_H
+#define AMP_WORK_AGENT_PUBLISH_H
 
 #include <amp/protocol/protocol.h>
 

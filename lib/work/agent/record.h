@@ -4,8 +4,8 @@
  * of its own and is null until it has contents. Times are in milliseconds, 0: none. The state of
  * the record in the store joins the states of both parts: "REACHABLE/RUNNING".
  */
-#ifndef AMP_AGENT_RECORD_H
-#define AMP_AGENT_RECORD_H
+#ifndef AMP_WORK_AGENT_RECORD_H
+#define AMP_WORK_AGENT_RECORD_H
 
 #include "message/store/store.h"
 #include "work/agent/agent.h"

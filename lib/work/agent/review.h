@@ -3,8 +3,8 @@
  * for each class of failures of a capability. While it is open, further failures add their
  * conversation to it. The state is OPEN, CLOSED, or WATCHED: failures of routing count first.
  */
-#ifndef AMP_AGENT_REVIEW_H
-#define AMP_AGENT_REVIEW_H
+#ifndef AMP_WORK_AGENT_REVIEW_H
+#define AMP_WORK_AGENT_REVIEW_H
 
 #include <jansson.h>
 

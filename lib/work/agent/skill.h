@@ -2,8 +2,8 @@
  * Distributed skills (Runtime Protocol v1 §7). Key "skill.<capability>/<agent>": the version that
  * an agent was asked to install, and the one that it confirmed. The state is WANTED or CONFIRMED.
  */
-#ifndef AMP_AGENT_SKILL_H
-#define AMP_AGENT_SKILL_H
+#ifndef AMP_WORK_AGENT_SKILL_H
+#define AMP_WORK_AGENT_SKILL_H
 
 #include "message/record/subject.h"
 

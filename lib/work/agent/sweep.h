@@ -2,8 +2,8 @@
  * The sweep over agents handles the deadlines of both parts of their records: missed heartbeats
  * (the reach part), time limits of states and silence at work (the work part).
  */
-#ifndef AMP_AGENT_SWEEP_H
-#define AMP_AGENT_SWEEP_H
+#ifndef AMP_WORK_AGENT_SWEEP_H
+#define AMP_WORK_AGENT_SWEEP_H
 
 #include "work/agent/directory.h"
 

@@ -1,8 +1,8 @@
 /* The messages that a registry sends: SW4RM envelopes with their recipient, and events of the
  * Runtime Protocol. The store numbers them, so the numbers increase across runs, crashes and a
  * clock that is set back. Two processes with one name share the numbers. */
-#ifndef AMP_AGENT_VOICE_H
-#define AMP_AGENT_VOICE_H
+#ifndef AMP_WORK_AGENT_VOICE_H
+#define AMP_WORK_AGENT_VOICE_H
 
 #include <amp/base/id.h>
 

@@ -2,8 +2,8 @@
  * The work part of agents' records: state, task, last sign of life, suspension. Starting work is a
  * compare-and-set of the record and fails after a suspension.
  */
-#ifndef AMP_AGENT_WORK_H
-#define AMP_AGENT_WORK_H
+#ifndef AMP_WORK_AGENT_WORK_H
+#define AMP_WORK_AGENT_WORK_H
 
 #include "work/agent/record.h"
 

@@ -14,8 +14,8 @@
  * is replaced by an exchange of names: if the file that comes out is not the one that was read, its
  * contents are read again.
  */
-#ifndef AMP_AOF_CHANGE_H
-#define AMP_AOF_CHANGE_H
+#ifndef AMP_WORK_AOF_CHANGE_H
+#define AMP_WORK_AOF_CHANGE_H
 
 #include "work/aof/data.h"
 

@@ -12,8 +12,8 @@
  * without the lock: names, types and sizes are checked at each opening, links are not followed, and
  * what is not a task file is left alone.
  */
-#ifndef AMP_AOF_DATA_H
-#define AMP_AOF_DATA_H
+#ifndef AMP_WORK_AOF_DATA_H
+#define AMP_WORK_AOF_DATA_H
 
 #include <sys/stat.h>
 

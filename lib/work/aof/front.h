@@ -3,8 +3,8 @@
  * is understood: scalars (plain, '…', "…"), mappings of scalars by indentation, and {a: b} on one
  * line. Other lines belong to the key above them and are kept byte for byte.
  */
-#ifndef AMP_AOF_FRONT_H
-#define AMP_AOF_FRONT_H
+#ifndef AMP_WORK_AOF_FRONT_H
+#define AMP_WORK_AOF_FRONT_H
 
 #include <amp/base/buf.h>
 

@@ -1,6 +1,6 @@
 /* The status of a task in its folder (AOF/1). The table is in aof_task_fsm.c. */
-#ifndef AMP_AOF_MACHINE_H
-#define AMP_AOF_MACHINE_H
+#ifndef AMP_WORK_AOF_MACHINE_H
+#define AMP_WORK_AOF_MACHINE_H
 
 #include <amp/fsm/fsm.h>
 

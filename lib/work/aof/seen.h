@@ -4,8 +4,8 @@
  * the times of every file, and a file that was younger than a second when it was read is read
  * again, because another text may have the same times.
  */
-#ifndef AMP_AOF_SEEN_H
-#define AMP_AOF_SEEN_H
+#ifndef AMP_WORK_AOF_SEEN_H
+#define AMP_WORK_AOF_SEEN_H
 
 #include "work/aof/data.h"
 

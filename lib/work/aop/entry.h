@@ -3,8 +3,8 @@
  * the records of its audit trail. Key "session_entry.<session>.<task>.<name>". An entry is written
  * once and never changes; the line that it emits is in its commit.
  */
-#ifndef AMP_SESSION_ENTRY_H
-#define AMP_SESSION_ENTRY_H
+#ifndef AMP_WORK_AOP_ENTRY_H
+#define AMP_WORK_AOP_ENTRY_H
 
 #include "work/aop/session.h"
 

@@ -1,6 +1,6 @@
 /* The states of a session of AOP and of a TASK in it. Their tables are in session_fsm.c. */
-#ifndef AMP_SESSION_MACHINE_H
-#define AMP_SESSION_MACHINE_H
+#ifndef AMP_WORK_AOP_MACHINE_H
+#define AMP_WORK_AOP_MACHINE_H
 
 #include <amp/fsm/fsm.h>
 

@@ -1,6 +1,6 @@
 /* For the files of lib/work/aop. */
-#ifndef AMP_SESSION_PRIVATE_H
-#define AMP_SESSION_PRIVATE_H
+#ifndef AMP_WORK_AOP_PRIVATE_H
+#define AMP_WORK_AOP_PRIVATE_H
 
 #include "work/aop/session.h"
 

@@ -7,8 +7,8 @@
  * store (amp_store_begin), in an order in which a crash between two of them leaves a state from
  * which the same steps can be made again. The executor's job ends last.
  */
-#ifndef AMP_SESSION_SESSION_H
-#define AMP_SESSION_SESSION_H
+#ifndef AMP_WORK_AOP_SESSION_H
+#define AMP_WORK_AOP_SESSION_H
 
 #include <amp/protocol/aop_policy.h>
 

@@ -2,8 +2,8 @@
  * The work on one message for one subtask, for run and review: a worktree, an attempt of the
  * agent's command in it, and the check that the attempt did not move protected refs.
  */
-#ifndef AMP_FLOW_WORK_ASSIGNMENT_H
-#define AMP_FLOW_WORK_ASSIGNMENT_H
+#ifndef AMP_WORK_ATTEMPT_ASSIGNMENT_H
+#define AMP_WORK_ATTEMPT_ASSIGNMENT_H
 
 #include "work/agent/contract/control.h"
 #include "work/attempt/worker.h"

@@ -1,7 +1,7 @@
 /* Carries out what an agent says through its control FIFO while it works
  * (work/agent/contract/control.h). For the files of work/. */
-#ifndef AMP_FLOW_WORK_CONTROL_H
-#define AMP_FLOW_WORK_CONTROL_H
+#ifndef AMP_WORK_ATTEMPT_CONTROL_H
+#define AMP_WORK_ATTEMPT_CONTROL_H
 
 #include "work/attempt/assignment.h"
 

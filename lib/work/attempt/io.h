@@ -1,6 +1,6 @@
 /* A worker's input and output. For the files of work/ and decide/. */
-#ifndef AMP_FLOW_WORK_IO_H
-#define AMP_FLOW_WORK_IO_H
+#ifndef AMP_WORK_ATTEMPT_IO_H
+#define AMP_WORK_ATTEMPT_IO_H
 
 #include <amp/base/pipe.h>
 

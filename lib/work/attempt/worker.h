@@ -8,8 +8,8 @@
  * queued in one commit, an answer and the end of the job in another. An unanswered job is started
  * again.
  */
-#ifndef AMP_FLOW_WORK_WORKER_H
-#define AMP_FLOW_WORK_WORKER_H
+#ifndef AMP_WORK_ATTEMPT_WORKER_H
+#define AMP_WORK_ATTEMPT_WORKER_H
 
 #include <limits.h>
 

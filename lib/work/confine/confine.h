@@ -6,8 +6,8 @@
  * A tool calls, in this order: amp_confine_policy_init or _read, amp_confine_choose once at start
  * (it decides and reports what is enforced), then amp_confine_start for each command.
  */
-#ifndef AMP_AGENT_CONFINE_H
-#define AMP_AGENT_CONFINE_H
+#ifndef AMP_WORK_CONFINE_CONFINE_H
+#define AMP_WORK_CONFINE_CONFINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * The decision how a tool confines the commands that it starts: from its options, AMP_CONFINE and
  * the policy to what is enforced.
  */
-#ifndef AMP_FLOW_CONFINEMENT_H
-#define AMP_FLOW_CONFINEMENT_H
+#ifndef AMP_WORK_CONFINE_CONFINEMENT_H
+#define AMP_WORK_CONFINE_CONFINEMENT_H
 
 #include "work/confine/confine.h"
 

@@ -1,6 +1,6 @@
 /* The effective access of an AOP task as a confinement policy (AOP §11.2). */
-#ifndef AMP_FLOW_EFFECTIVE_H
-#define AMP_FLOW_EFFECTIVE_H
+#ifndef AMP_WORK_CONFINE_EFFECTIVE_H
+#define AMP_WORK_CONFINE_EFFECTIVE_H
 
 #include <amp/protocol/protocol.h>
 

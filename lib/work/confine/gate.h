@@ -1,7 +1,7 @@
 /* The way out of a confined command with EGRESS_RESTRICTED: one process of libexec/amp/egress-gate
  * for each command. amp-egress(7) describes it. */
-#ifndef AMP_AGENT_GATE_H
-#define AMP_AGENT_GATE_H
+#ifndef AMP_WORK_CONFINE_GATE_H
+#define AMP_WORK_CONFINE_GATE_H
 
 #include <amp/base/child.h>
 

@@ -1,6 +1,6 @@
 /* Shared by the files of this folder. */
-#ifndef AGENT_CONFINE_PRIVATE_H
-#define AGENT_CONFINE_PRIVATE_H
+#ifndef AMP_WORK_CONFINE_PRIVATE_H
+#define AMP_WORK_CONFINE_PRIVATE_H
 
 #include "work/confine/confine.h"
 

@@ -2,8 +2,8 @@
  * Bindings of agents to worktrees, kept in the store (key binding.<agent>), and their machine
  * (SW4RM §16.1–16.3). AMP and AOP agents use only BOUND_HOME.
  */
-#ifndef AMP_WORKTREE_BINDING_H
-#define AMP_WORKTREE_BINDING_H
+#ifndef AMP_WORK_GIT_BINDING_H
+#define AMP_WORK_GIT_BINDING_H
 
 #include <limits.h>
 

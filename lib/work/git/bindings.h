@@ -1,6 +1,6 @@
 /* Deadlines of bindings (SW4RM §16), and the messages to the admin about them. */
-#ifndef AMP_FLOW_BINDINGS_H
-#define AMP_FLOW_BINDINGS_H
+#ifndef AMP_WORK_GIT_BINDINGS_H
+#define AMP_WORK_GIT_BINDINGS_H
 
 #include "work/git/prepare.h"
 #include "work/git/switch.h"

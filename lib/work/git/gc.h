@@ -1,6 +1,6 @@
 /* Removes worktrees that are not needed any more. */
-#ifndef AMP_WORKTREE_GC_H
-#define AMP_WORKTREE_GC_H
+#ifndef AMP_WORK_GIT_GC_H
+#define AMP_WORK_GIT_GC_H
 
 #include "work/git/worktree.h"
 

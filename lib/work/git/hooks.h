@@ -4,8 +4,8 @@
  * where this toolkit is installed. An existing hook is kept as NAME.amp-kept; the guard calls it
  * with the same arguments and input.
  */
-#ifndef AMP_WORKTREE_HOOKS_H
-#define AMP_WORKTREE_HOOKS_H
+#ifndef AMP_WORK_GIT_HOOKS_H
+#define AMP_WORK_GIT_HOOKS_H
 
 #include <limits.h>
 

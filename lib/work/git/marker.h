@@ -1,7 +1,7 @@
 /* The file amp-agent in a worktree's git directory: the agent that works there. Rules and hooks
  * read it (rule.h). */
-#ifndef AMP_WORKTREE_MARKER_H
-#define AMP_WORKTREE_MARKER_H
+#ifndef AMP_WORK_GIT_MARKER_H
+#define AMP_WORK_GIT_MARKER_H
 
 #include <amp/base/error.h>
 

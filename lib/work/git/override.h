@@ -2,8 +2,8 @@
  * A person's permission to change a protected branch once: the record in the log, key
  * "override.<id>". The guard uses the file that hooks.h writes; the trip-wire uses the record.
  */
-#ifndef AMP_WORKTREE_OVERRIDE_H
-#define AMP_WORKTREE_OVERRIDE_H
+#ifndef AMP_WORK_GIT_OVERRIDE_H
+#define AMP_WORK_GIT_OVERRIDE_H
 
 #include "message/store/store.h"
 

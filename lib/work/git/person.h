@@ -2,8 +2,8 @@
  * Actions that only people may do. This refuses an agent that does one by accident; it does not
  * recognise a process that hides its origin.
  */
-#ifndef AMP_WORKTREE_PERSON_H
-#define AMP_WORKTREE_PERSON_H
+#ifndef AMP_WORK_GIT_PERSON_H
+#define AMP_WORK_GIT_PERSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * .worktreeinclude names, and runs the person's command. amp_bind does it and can be repeated:
  * existing files stay, and a command that has succeeded is not run again. All tools that bind have
  * the same settings (worktree.include, worktree.post_create …). */
-#ifndef AMP_WORKTREE_PREPARE_H
-#define AMP_WORKTREE_PREPARE_H
+#ifndef AMP_WORK_GIT_PREPARE_H
+#define AMP_WORK_GIT_PREPARE_H
 
 #include <amp/base/child.h>
 

@@ -12,8 +12,8 @@
  * nothing here has an effect. The file amp-push in a worktree's git directory records that its
  * agent may push.
  */
-#ifndef AMP_WORKTREE_PUSH_H
-#define AMP_WORKTREE_PUSH_H
+#ifndef AMP_WORK_GIT_PUSH_H
+#define AMP_WORK_GIT_PUSH_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -20,8 +20,8 @@
  * main and master are protected even without this file. The rules after `branch` restrict agents
  * only; on a server, trailer, path, max-file and max-commit restrict everybody but the pushers.
  */
-#ifndef AMP_WORKTREE_RULE_H
-#define AMP_WORKTREE_RULE_H
+#ifndef AMP_WORK_GIT_RULE_H
+#define AMP_WORK_GIT_RULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

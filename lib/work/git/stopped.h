@@ -8,8 +8,8 @@
  *
  * "*" is every agent. WHY is text up to the end of the line. Links only libc, for branch-guard.
  */
-#ifndef AMP_WORKTREE_STOPPED_H
-#define AMP_WORKTREE_STOPPED_H
+#ifndef AMP_WORK_GIT_STOPPED_H
+#define AMP_WORK_GIT_STOPPED_H
 
 #include <amp/base/buf.h>
 

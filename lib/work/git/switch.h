@@ -3,8 +3,8 @@
  * the switch lasts, the other worktree has the agent's marker; it is written before the approval is
  * recorded, and removed before the return is, so that a crash in between can be repeated.
  */
-#ifndef AMP_WORKTREE_SWITCH_H
-#define AMP_WORKTREE_SWITCH_H
+#ifndef AMP_WORK_GIT_SWITCH_H
+#define AMP_WORK_GIT_SWITCH_H
 
 #include "work/git/worktree.h"
 

@@ -1,7 +1,7 @@
 /* Binds agents to worktrees, and has path rules and the environment that restricts an agent's own
  * git commands. */
-#ifndef AMP_WORKTREE_WORKTREE_H
-#define AMP_WORKTREE_WORKTREE_H
+#ifndef AMP_WORK_GIT_WORKTREE_H
+#define AMP_WORK_GIT_WORKTREE_H
 
 #include <limits.h>
 

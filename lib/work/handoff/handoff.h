@@ -2,8 +2,8 @@
  * Handoffs of work from one agent to another (SW4RM §17.6): the record (key "handoff.<request>"),
  * its machine, and its steps. Messages and candidates are those of lib/work/handoff/offer.
  */
-#ifndef AMP_HANDOFF_HANDOFF_H
-#define AMP_HANDOFF_HANDOFF_H
+#ifndef AMP_WORK_HANDOFF_HANDOFF_H
+#define AMP_WORK_HANDOFF_HANDOFF_H
 
 #include <amp/fsm/fsm.h>
 

@@ -2,8 +2,8 @@
  * Jobs that follow other jobs: one is not started before those that it follows have ended. What
  * becomes of it when one of them did not do its work is a setting of the job.
  */
-#ifndef AMP_QUEUE_FOLLOW_H
-#define AMP_QUEUE_FOLLOW_H
+#ifndef AMP_WORK_ITEM_FOLLOW_H
+#define AMP_WORK_ITEM_FOLLOW_H
 
 #include "work/item/queue.h"
 

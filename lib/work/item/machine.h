@@ -1,6 +1,6 @@
 /* The states of a job in the queue. Its table is in queue_fsm.c. */
-#ifndef AMP_QUEUE_MACHINE_H
-#define AMP_QUEUE_MACHINE_H
+#ifndef AMP_WORK_ITEM_MACHINE_H
+#define AMP_WORK_ITEM_MACHINE_H
 
 #include <amp/fsm/fsm.h>
 

@@ -9,8 +9,8 @@
  * a.priority * ageing_ms + a.submitted < b.priority * ageing_ms + b.submitted. That does not depend
  * on the time of the look, so nothing is sorted again.
  */
-#ifndef AMP_QUEUE_ORDER_H
-#define AMP_QUEUE_ORDER_H
+#ifndef AMP_WORK_ITEM_ORDER_H
+#define AMP_WORK_ITEM_ORDER_H
 
 #include "work/item/queue.h"
 

@@ -8,8 +8,8 @@
  *
  * Order: the rank, the lowest first, then the order in which they were taken.
  */
-#ifndef AMP_ITEM_OWN_H
-#define AMP_ITEM_OWN_H
+#ifndef AMP_WORK_ITEM_OWN_H
+#define AMP_WORK_ITEM_OWN_H
 
 #include "message/store/key.h"
 #include "work/item/queue.h"

@@ -1,7 +1,7 @@
 /* There are 40 priorities, from -19 (first) to 20 (last); the default is 0 (SW4RM §7.1). Other
  * protocols have words and risks for them (task-queue(1)). */
-#ifndef AMP_QUEUE_PRIORITY_H
-#define AMP_QUEUE_PRIORITY_H
+#ifndef AMP_WORK_ITEM_PRIORITY_H
+#define AMP_WORK_ITEM_PRIORITY_H
 
 #include <amp/base/buf.h>
 

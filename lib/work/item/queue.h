@@ -16,8 +16,8 @@
  * store before anything depends on a step (store/store.h); many steps may share one batch
  * (amp_store_begin) and one sync.
  */
-#ifndef AMP_QUEUE_QUEUE_H
-#define AMP_QUEUE_QUEUE_H
+#ifndef AMP_WORK_ITEM_QUEUE_H
+#define AMP_WORK_ITEM_QUEUE_H
 
 #include "message/record/subject.h"
 #include "work/item/machine.h"

@@ -11,8 +11,8 @@
  * "exclusive":true is the scope of work that does not say what it touches: it overlaps every scope
  * of the same type of agents, also an empty one.
  */
-#ifndef AMP_QUEUE_SCOPE_H
-#define AMP_QUEUE_SCOPE_H
+#ifndef AMP_WORK_ITEM_SCOPE_H
+#define AMP_WORK_ITEM_SCOPE_H
 
 #include <amp/base/buf.h>
 

@@ -3,8 +3,8 @@
  * nothing was changed for as long as tasks are kept (store.keep.tasks), unless the task is open or
  * an attempt at it is unfinished; and STATE/tasks/<task>.json, if the task's record is gone.
  */
-#ifndef AMP_FLOW_TIDY_H
-#define AMP_FLOW_TIDY_H
+#ifndef AMP_WORK_LOOP_TIDY_H
+#define AMP_WORK_LOOP_TIDY_H
 
 #include "message/delivery/deadline.h"
 

@@ -10,8 +10,8 @@
  *   amp_runtime_update(s, v, ...)                            as often as the agent reports
  *   amp_runtime_finish(s, v, ...)                            commits the outcome
  */
-#ifndef AMP_FLOW_RUNTIME_H
-#define AMP_FLOW_RUNTIME_H
+#ifndef AMP_WORK_RTP_RUNTIME_H
+#define AMP_WORK_RTP_RUNTIME_H
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* The task machine and the QA loop (AMP/1.0): states, events, facts, effects. Their tables are in
  * task_fsm.c and qa_fsm.c; docs/qa-loop.md draws them. */
-#ifndef AMP_TASK_MACHINES_H
-#define AMP_TASK_MACHINES_H
+#ifndef AMP_WORK_TASK_MACHINES_H
+#define AMP_WORK_TASK_MACHINES_H
 
 #include <amp/fsm/fsm.h>
 

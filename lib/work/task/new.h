@@ -3,8 +3,8 @@
  * task is a JSON object with the members of the payload (docs/qa-loop.md), task_id and base; its
  * subtasks may be strings.
  */
-#ifndef AMP_TASK_NEW_H
-#define AMP_TASK_NEW_H
+#ifndef AMP_WORK_TASK_NEW_H
+#define AMP_WORK_TASK_NEW_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * The policy of the QA loop (docs/qa-loop.md): its defaults, and how amp.json changes them
  * (schemas/config/amp.json). Messages never change the policy.
  */
-#ifndef AMP_TASK_POLICY_H
-#define AMP_TASK_POLICY_H
+#ifndef AMP_WORK_TASK_POLICY_H
+#define AMP_WORK_TASK_POLICY_H
 
 #include <jansson.h>
 

@@ -2,8 +2,8 @@
  * The record of a task: key "task.<task_id>", JSON in the state and in tasks/<task_id>.json. The
  * strings of a struct amp_task are heap copies; unknown ones are "", never NULL.
  */
-#ifndef AMP_TASK_RECORD_H
-#define AMP_TASK_RECORD_H
+#ifndef AMP_WORK_TASK_RECORD_H
+#define AMP_WORK_TASK_RECORD_H
 
 #include <jansson.h>
 

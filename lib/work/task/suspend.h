@@ -4,8 +4,8 @@
  * any task; the setting suspension.scope limits a critical escalation to its task. If amp.json does
  * not set it, the environment's AMP_SUSPENSION does: a loop sets it for its filters.
  */
-#ifndef AMP_FLOW_SUSPEND_H
-#define AMP_FLOW_SUSPEND_H
+#ifndef AMP_WORK_TASK_SUSPEND_H
+#define AMP_WORK_TASK_SUSPEND_H
 
 #include <amp/protocol/protocol.h>
 

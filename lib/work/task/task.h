@@ -2,8 +2,8 @@
  * Queries and small updates of tasks in the state directory. Key "task.<task_id>"; the record is
  * JSON (docs/qa-loop.md, work/task/record.h), its state is one of amp_task_fsm.
  */
-#ifndef AMP_TASK_TASK_H
-#define AMP_TASK_TASK_H
+#ifndef AMP_WORK_TASK_TASK_H
+#define AMP_WORK_TASK_TASK_H
 
 #include <amp/fsm/fsm.h>
 

@@ -268,6 +268,14 @@ int x_tested(void) { return 3; }'
   [ "$output" = "include/amp/x/x.h:1: does not compile alone" ]
 }
 
+@test "a guard that is not the path is found" {
+  tree lib/x/y.h <<<'#ifndef AMP_FLOW_Y_H
+#define AMP_FLOW_Y_H
+#endif'
+  run -1 bash scripts/lint.sh headers
+  [ "$output" = "lib/x/y.h:1: the guard of this path is AMP_X_Y_H" ]
+}
+
 @test "an effect that nothing carries out, and an event that nothing raises or that is a literal, are found" {
   tree lib/x/x.h <<<'#define AMP_X_EVENTS(X) \
     X(AMP_X_EV_GO, "go", "on") \

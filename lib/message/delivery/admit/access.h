@@ -2,8 +2,8 @@
  * The access rules of the configuration, for every message that the intake takes (intake.h). They
  * belong to the process, as the other settings do.
  */
-#ifndef AMP_FLOW_ADMIT_ACCESS_H
-#define AMP_FLOW_ADMIT_ACCESS_H
+#ifndef AMP_MESSAGE_DELIVERY_ADMIT_ACCESS_H
+#define AMP_MESSAGE_DELIVERY_ADMIT_ACCESS_H
 
 #include <amp/protocol/protocol.h>
 

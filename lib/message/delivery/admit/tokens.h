@@ -4,8 +4,8 @@
  * a nonce that was not used with this token before. A used nonce is a record of the state until the
  * token expires.
  */
-#ifndef AMP_FLOW_ADMIT_TOKENS_H
-#define AMP_FLOW_ADMIT_TOKENS_H
+#ifndef AMP_MESSAGE_DELIVERY_ADMIT_TOKENS_H
+#define AMP_MESSAGE_DELIVERY_ADMIT_TOKENS_H
 
 #include "message/delivery/sender/identity.h"
 

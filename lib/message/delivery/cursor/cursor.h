@@ -7,8 +7,8 @@
  * Only one holder at a time moves a cursor. It has a lease and an epoch, which every take-over
  * raises, so that an earlier holder cannot move the cursor any more (cursor_fenced).
  */
-#ifndef AMP_MESSAGE_CURSOR_CURSOR_H
-#define AMP_MESSAGE_CURSOR_CURSOR_H
+#ifndef AMP_MESSAGE_DELIVERY_CURSOR_CURSOR_H
+#define AMP_MESSAGE_DELIVERY_CURSOR_CURSOR_H
 
 #include "message/delivery/cursor/cursor_fsm.h"
 #include "message/delivery/cursor/gap.h"

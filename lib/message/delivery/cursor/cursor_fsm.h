@@ -1,6 +1,6 @@
 /* The state machine of a cursor. */
-#ifndef AMP_MESSAGE_CURSOR_CURSOR_FSM_H
-#define AMP_MESSAGE_CURSOR_CURSOR_FSM_H
+#ifndef AMP_MESSAGE_DELIVERY_CURSOR_CURSOR_FSM_H
+#define AMP_MESSAGE_DELIVERY_CURSOR_CURSOR_FSM_H
 
 #include <amp/fsm/fsm.h>
 

@@ -1,6 +1,6 @@
 /* All cursors of a state directory: listing, correcting, sweeping and measuring them. */
-#ifndef AMP_MESSAGE_CURSOR_CURSORS_H
-#define AMP_MESSAGE_CURSOR_CURSORS_H
+#ifndef AMP_MESSAGE_DELIVERY_CURSOR_CURSORS_H
+#define AMP_MESSAGE_DELIVERY_CURSOR_CURSORS_H
 
 #include "message/delivery/cursor/cursor.h"
 #include "message/delivery/cursor/record.h"

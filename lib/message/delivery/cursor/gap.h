@@ -1,7 +1,7 @@
 /* The report of a gap that timed out: signals of the Runtime Protocol, with numbers of the
  * consumer's outbox. */
-#ifndef AMP_MESSAGE_CURSOR_GAP_H
-#define AMP_MESSAGE_CURSOR_GAP_H
+#ifndef AMP_MESSAGE_DELIVERY_CURSOR_GAP_H
+#define AMP_MESSAGE_DELIVERY_CURSOR_GAP_H
 
 #include "message/store/store.h"
 

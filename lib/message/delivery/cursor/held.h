@@ -1,6 +1,6 @@
 /* The events of one source that wait behind a gap: a copy of the store's outbox of that name. */
-#ifndef AMP_MESSAGE_CURSOR_HELD_H
-#define AMP_MESSAGE_CURSOR_HELD_H
+#ifndef AMP_MESSAGE_DELIVERY_CURSOR_HELD_H
+#define AMP_MESSAGE_DELIVERY_CURSOR_HELD_H
 
 #include "message/store/store.h"
 

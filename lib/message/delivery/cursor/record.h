@@ -1,6 +1,6 @@
 /* The record of a cursor, and the steps of its machine. */
-#ifndef AMP_MESSAGE_CURSOR_RECORD_H
-#define AMP_MESSAGE_CURSOR_RECORD_H
+#ifndef AMP_MESSAGE_DELIVERY_CURSOR_RECORD_H
+#define AMP_MESSAGE_DELIVERY_CURSOR_RECORD_H
 
 #include "message/record/subject.h"
 

@@ -4,8 +4,8 @@
  * DEAD, REQUEUED, and WITHDRAWN if the message arrived late. A letter has the message byte for
  * byte; its excerpt is redacted.
  */
-#ifndef AMP_MESSAGE_DEAD_DEAD_H
-#define AMP_MESSAGE_DEAD_DEAD_H
+#ifndef AMP_MESSAGE_DELIVERY_DEAD_DEAD_H
+#define AMP_MESSAGE_DELIVERY_DEAD_DEAD_H
 
 #include <amp/base/id.h>
 #include <amp/protocol/protocol.h>

@@ -1,6 +1,6 @@
 /* A dead letter and its record. */
-#ifndef AMP_MESSAGE_DEAD_RECORD_H
-#define AMP_MESSAGE_DEAD_RECORD_H
+#ifndef AMP_MESSAGE_DELIVERY_DEAD_RECORD_H
+#define AMP_MESSAGE_DELIVERY_DEAD_RECORD_H
 
 #include <amp/base/buf.h>
 #include <amp/base/error.h>

@@ -2,8 +2,8 @@
  * Withdrawing dead letters after a late acknowledgement or the success of another attempt at the
  * same operation. A fulfilled message has no open letter.
  */
-#ifndef AMP_MESSAGE_DEAD_WITHDRAW_H
-#define AMP_MESSAGE_DEAD_WITHDRAW_H
+#ifndef AMP_MESSAGE_DELIVERY_DEAD_WITHDRAW_H
+#define AMP_MESSAGE_DELIVERY_DEAD_WITHDRAW_H
 
 #include "message/delivery/ledger/ledger.h"
 

@@ -3,8 +3,8 @@
  * the log in their order, but only the frames that may matter are read. The store must have been
  * opened with amp_history_names.
  */
-#ifndef AMP_MESSAGE_HISTORY_FIND_H
-#define AMP_MESSAGE_HISTORY_FIND_H
+#ifndef AMP_MESSAGE_DELIVERY_HISTORY_FIND_H
+#define AMP_MESSAGE_DELIVERY_HISTORY_FIND_H
 
 #include "message/delivery/history/history.h"
 #include "message/store/history/history.h"

@@ -4,8 +4,8 @@
  * correlation id, or with its task if the protocol has no such id, and the later transitions of
  * these messages.
  */
-#ifndef AMP_MESSAGE_HISTORY_HISTORY_H
-#define AMP_MESSAGE_HISTORY_HISTORY_H
+#ifndef AMP_MESSAGE_DELIVERY_HISTORY_HISTORY_H
+#define AMP_MESSAGE_DELIVERY_HISTORY_HISTORY_H
 
 #include <amp/protocol/protocol.h>
 

@@ -3,8 +3,8 @@
  * and those that only a router recorded. Each message is returned once, at its first frame of the
  * range.
  */
-#ifndef AMP_MESSAGE_HISTORY_RECORDED_H
-#define AMP_MESSAGE_HISTORY_RECORDED_H
+#ifndef AMP_MESSAGE_DELIVERY_HISTORY_RECORDED_H
+#define AMP_MESSAGE_DELIVERY_HISTORY_RECORDED_H
 
 #include "message/store/store.h"
 

@@ -2,8 +2,8 @@
  * Security events, from the records of the error log and from the frames of the log: refused
  * senders, signatures, keys, access decisions, tokens, confinement, overrides, repairs of the log.
  */
-#ifndef AMP_MESSAGE_HISTORY_SECURITY_H
-#define AMP_MESSAGE_HISTORY_SECURITY_H
+#ifndef AMP_MESSAGE_DELIVERY_HISTORY_SECURITY_H
+#define AMP_MESSAGE_DELIVERY_HISTORY_SECURITY_H
 
 #include <amp/json/tape.h>
 

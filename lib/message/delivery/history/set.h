@@ -1,6 +1,6 @@
 /* Sets of texts, and the places of a conversation's lines in outboxes. */
-#ifndef AMP_MESSAGE_HISTORY_SET_H
-#define AMP_MESSAGE_HISTORY_SET_H
+#ifndef AMP_MESSAGE_DELIVERY_HISTORY_SET_H
+#define AMP_MESSAGE_DELIVERY_HISTORY_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

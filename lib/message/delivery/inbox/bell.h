@@ -1,7 +1,7 @@
 /* The files of an inbox under DIR/run: the lock of the reader that hands over, and the bell, a FIFO
  * that wakes it. */
-#ifndef AMP_MESSAGE_INBOX_BELL_H
-#define AMP_MESSAGE_INBOX_BELL_H
+#ifndef AMP_MESSAGE_DELIVERY_INBOX_BELL_H
+#define AMP_MESSAGE_DELIVERY_INBOX_BELL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * written and READ after it was taken; a message that is READ is never handed over again. The
  * caller syncs before it writes.
  */
-#ifndef AMP_MESSAGE_INBOX_INBOX_H
-#define AMP_MESSAGE_INBOX_INBOX_H
+#ifndef AMP_MESSAGE_DELIVERY_INBOX_INBOX_H
+#define AMP_MESSAGE_DELIVERY_INBOX_INBOX_H
 
 #include <amp/fsm/fsm.h>
 #include <amp/protocol/protocol.h>

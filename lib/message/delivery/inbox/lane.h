@@ -4,8 +4,8 @@
  * one of another lane is next. STANDARD and BULK share the rest by weights, counted in bytes. Pure
  * functions: the caller has the messages and the clock.
  */
-#ifndef AMP_MESSAGE_INBOX_LANE_H
-#define AMP_MESSAGE_INBOX_LANE_H
+#ifndef AMP_MESSAGE_DELIVERY_INBOX_LANE_H
+#define AMP_MESSAGE_DELIVERY_INBOX_LANE_H
 
 #include <amp/protocol/protocol.h>
 

@@ -1,6 +1,6 @@
 /* Shared by the files of the inbox: the two records and the steps of a delivery. */
-#ifndef AMP_MESSAGE_INBOX_PRIVATE_H
-#define AMP_MESSAGE_INBOX_PRIVATE_H
+#ifndef AMP_MESSAGE_DELIVERY_INBOX_PRIVATE_H
+#define AMP_MESSAGE_DELIVERY_INBOX_PRIVATE_H
 
 #include "message/delivery/inbox/inbox.h"
 #include "message/delivery/record/record.h"

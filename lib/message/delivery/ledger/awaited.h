@@ -2,8 +2,8 @@
  * Messages that wait for an outcome other than an acknowledgement. Such a message and its outcome
  * name the same work. The store keeps the ids of the newest attempts, at least 64, under that name.
  */
-#ifndef AMP_MESSAGE_LEDGER_AWAITED_H
-#define AMP_MESSAGE_LEDGER_AWAITED_H
+#ifndef AMP_MESSAGE_DELIVERY_LEDGER_AWAITED_H
+#define AMP_MESSAGE_DELIVERY_LEDGER_AWAITED_H
 
 #include <amp/protocol/protocol.h>
 

@@ -3,8 +3,8 @@
  * protocol, and the effects on the record. The ledger and the sweep commit the step and carry out
  * the other effects: implied stages, notices, dead letters and the outbox.
  */
-#ifndef AMP_MESSAGE_LEDGER_DELIVERY_H
-#define AMP_MESSAGE_LEDGER_DELIVERY_H
+#ifndef AMP_MESSAGE_DELIVERY_LEDGER_DELIVERY_H
+#define AMP_MESSAGE_DELIVERY_LEDGER_DELIVERY_H
 
 #include "message/delivery/record/record.h"
 

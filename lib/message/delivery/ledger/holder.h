@@ -3,8 +3,8 @@
  * protocol requires that the work is accepted first. In some protocols the agent that the message
  * names is always the holder. A role stands for every agent that is registered with it.
  */
-#ifndef AMP_MESSAGE_LEDGER_HOLDER_H
-#define AMP_MESSAGE_LEDGER_HOLDER_H
+#ifndef AMP_MESSAGE_DELIVERY_LEDGER_HOLDER_H
+#define AMP_MESSAGE_DELIVERY_LEDGER_HOLDER_H
 
 #include <amp/protocol/protocol.h>
 

@@ -3,8 +3,8 @@
  * (SENT → RECEIVED → READ → FULFILLED, SW4RM §11; an AMP ack is READ). Key "message.<id>". The
  * ledger is what AMP calls "readable in SSOT".
  */
-#ifndef AMP_MESSAGE_LEDGER_LEDGER_H
-#define AMP_MESSAGE_LEDGER_LEDGER_H
+#ifndef AMP_MESSAGE_DELIVERY_LEDGER_LEDGER_H
+#define AMP_MESSAGE_DELIVERY_LEDGER_LEDGER_H
 
 #include <amp/protocol/protocol.h>
 

@@ -3,8 +3,8 @@
  * (amp_work_terms.claims_most). Key "work_claim.<agent>.<message>"; a record whose work has ended
  * does not count, and is removed with the agent's next claim.
  */
-#ifndef AMP_MESSAGE_LEDGER_LOAD_H
-#define AMP_MESSAGE_LEDGER_LOAD_H
+#ifndef AMP_MESSAGE_DELIVERY_LEDGER_LOAD_H
+#define AMP_MESSAGE_DELIVERY_LEDGER_LOAD_H
 
 #include <amp/protocol/protocol.h>
 

@@ -2,8 +2,8 @@
  * Refused messages, only for the log: key "refused.<id>", state REFUSED. The record has the code,
  * but not the bytes of the message, so it cannot be sent, replayed or delivered.
  */
-#ifndef AMP_MESSAGE_LEDGER_REFUSED_H
-#define AMP_MESSAGE_LEDGER_REFUSED_H
+#ifndef AMP_MESSAGE_DELIVERY_LEDGER_REFUSED_H
+#define AMP_MESSAGE_DELIVERY_LEDGER_REFUSED_H
 
 #include <amp/protocol/protocol.h>
 

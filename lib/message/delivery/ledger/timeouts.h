@@ -1,7 +1,7 @@
 /* The time limits for the acknowledgement and the outcome of a message: the message's own, else the
  * configured ones, else those of its protocol (protocol/delivery.h). */
-#ifndef AMP_MESSAGE_LEDGER_TIMEOUTS_H
-#define AMP_MESSAGE_LEDGER_TIMEOUTS_H
+#ifndef AMP_MESSAGE_DELIVERY_LEDGER_TIMEOUTS_H
+#define AMP_MESSAGE_DELIVERY_LEDGER_TIMEOUTS_H
 
 #include <amp/protocol/protocol.h>
 

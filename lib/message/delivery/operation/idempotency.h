@@ -4,8 +4,8 @@
  * record has the attempts that passed and the last decision. The results of the attempts are in the
  * ledger, so an outcome is one commit.
  */
-#ifndef AMP_MESSAGE_OPERATION_IDEMPOTENCY_H
-#define AMP_MESSAGE_OPERATION_IDEMPOTENCY_H
+#ifndef AMP_MESSAGE_DELIVERY_OPERATION_IDEMPOTENCY_H
+#define AMP_MESSAGE_DELIVERY_OPERATION_IDEMPOTENCY_H
 
 #include <amp/protocol/protocol.h>
 

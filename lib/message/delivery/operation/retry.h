@@ -2,8 +2,8 @@
  * Whether and when another attempt is made (SW4RM §11, §18.3, §21.1). Pure: the time and the random
  * number are arguments. The sweep carries it out.
  */
-#ifndef AMP_MESSAGE_OPERATION_RETRY_H
-#define AMP_MESSAGE_OPERATION_RETRY_H
+#ifndef AMP_MESSAGE_DELIVERY_OPERATION_RETRY_H
+#define AMP_MESSAGE_DELIVERY_OPERATION_RETRY_H
 
 #include <amp/protocol/protocol.h>
 

@@ -2,8 +2,8 @@
  * Idempotency tokens (SW4RM §11.2): "{producer}:{operation}:" and the first 16 hex digits of the
  * SHA-256 of producer, LF, operation, LF and the canonical bytes of the parameters. Pure.
  */
-#ifndef AMP_MESSAGE_OPERATION_TOKEN_H
-#define AMP_MESSAGE_OPERATION_TOKEN_H
+#ifndef AMP_MESSAGE_DELIVERY_OPERATION_TOKEN_H
+#define AMP_MESSAGE_DELIVERY_OPERATION_TOKEN_H
 
 #include <amp/base/buf.h>
 

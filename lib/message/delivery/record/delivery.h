@@ -1,6 +1,6 @@
 /* The state machine of a delivery. */
-#ifndef AMP_MESSAGE_RECORD_DELIVERY_H
-#define AMP_MESSAGE_RECORD_DELIVERY_H
+#ifndef AMP_MESSAGE_DELIVERY_RECORD_DELIVERY_H
+#define AMP_MESSAGE_DELIVERY_RECORD_DELIVERY_H
 
 #include <amp/fsm/fsm.h>
 

@@ -1,6 +1,6 @@
 /* Removing records that are due and no longer needed. */
-#ifndef AMP_MESSAGE_RECORD_FORGET_H
-#define AMP_MESSAGE_RECORD_FORGET_H
+#ifndef AMP_MESSAGE_DELIVERY_RECORD_FORGET_H
+#define AMP_MESSAGE_DELIVERY_RECORD_FORGET_H
 
 #include "message/store/store.h"
 

@@ -1,6 +1,6 @@
 /* The operation that a message is an attempt at. Pure. */
-#ifndef AMP_MESSAGE_RECORD_OPERATION_KEY_H
-#define AMP_MESSAGE_RECORD_OPERATION_KEY_H
+#ifndef AMP_MESSAGE_DELIVERY_RECORD_OPERATION_KEY_H
+#define AMP_MESSAGE_DELIVERY_RECORD_OPERATION_KEY_H
 
 #include <amp/protocol/protocol.h>
 

@@ -1,6 +1,6 @@
 /* The ledger's record of one message. */
-#ifndef AMP_MESSAGE_RECORD_RECORD_H
-#define AMP_MESSAGE_RECORD_RECORD_H
+#ifndef AMP_MESSAGE_DELIVERY_RECORD_RECORD_H
+#define AMP_MESSAGE_DELIVERY_RECORD_RECORD_H
 
 #include "message/delivery/record/delivery.h"
 #include "message/protocol/amp/compose.h"

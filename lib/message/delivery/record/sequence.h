@@ -2,8 +2,8 @@
  * Sequence numbers of composed messages, over processes and crashes. The numbers of an outbox have
  * no gaps. Key "sequence.<source>".
  */
-#ifndef AMP_MESSAGE_RECORD_SEQUENCE_H
-#define AMP_MESSAGE_RECORD_SEQUENCE_H
+#ifndef AMP_MESSAGE_DELIVERY_RECORD_SEQUENCE_H
+#define AMP_MESSAGE_DELIVERY_RECORD_SEQUENCE_H
 
 #include "message/protocol/compose/answer.h"
 #include "message/store/store.h"

@@ -2,8 +2,8 @@
  * The signature of the log's head, which is made where a segment ends (store/store.h): by the key
  * "log-head" of the state directory, in the namespace "amp-log".
  */
-#ifndef AMP_FLOW_HEAD_H
-#define AMP_FLOW_HEAD_H
+#ifndef AMP_MESSAGE_DELIVERY_SENDER_HEAD_H
+#define AMP_MESSAGE_DELIVERY_SENDER_HEAD_H
 
 #include "message/identity/verify.h"
 #include "message/store/store.h"

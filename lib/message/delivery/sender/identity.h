@@ -5,8 +5,8 @@
  * (identity/trust.h). identity.require says what an unsigned message is worth: `local`: it counts
  * if it came from a trusted input; `all`: it does not count; `off`: nothing is verified or signed.
  */
-#ifndef AMP_FLOW_IDENTITY_H
-#define AMP_FLOW_IDENTITY_H
+#ifndef AMP_MESSAGE_DELIVERY_SENDER_IDENTITY_H
+#define AMP_MESSAGE_DELIVERY_SENDER_IDENTITY_H
 
 #include <amp/protocol/protocol.h>
 

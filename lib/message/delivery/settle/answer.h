@@ -2,8 +2,8 @@
  * An answer to a message with all its consequences: the ledger's commit, then the withdrawal of
  * void dead letters, then the outbox.
  */
-#ifndef AMP_MESSAGE_SETTLE_ANSWER_H
-#define AMP_MESSAGE_SETTLE_ANSWER_H
+#ifndef AMP_MESSAGE_DELIVERY_SETTLE_ANSWER_H
+#define AMP_MESSAGE_DELIVERY_SETTLE_ANSWER_H
 
 #include "message/delivery/ledger/ledger.h"
 

@@ -3,8 +3,8 @@
  * ledger, or that do not give the cost, have such a record. There is one for each message, with the
  * message's id, and the last outcome counts; or one for each attempt, with an id of its own.
  */
-#ifndef AMP_MESSAGE_SETTLE_COST_H
-#define AMP_MESSAGE_SETTLE_COST_H
+#ifndef AMP_MESSAGE_DELIVERY_SETTLE_COST_H
+#define AMP_MESSAGE_DELIVERY_SETTLE_COST_H
 
 #include "message/protocol/work.h"
 #include "message/store/store.h"

@@ -6,8 +6,8 @@
  * Acknowledgements that pass a tool are here, too, with the answer to the sender of a repeated
  * operation: the outcome of the first attempt.
  */
-#ifndef AMP_MESSAGE_SETTLE_OUTCOME_H
-#define AMP_MESSAGE_SETTLE_OUTCOME_H
+#ifndef AMP_MESSAGE_DELIVERY_SETTLE_OUTCOME_H
+#define AMP_MESSAGE_DELIVERY_SETTLE_OUTCOME_H
 
 #include "base/codes.h"
 #include "message/delivery/ledger/ledger.h"

@@ -2,8 +2,8 @@
  * The demands of a request on its result: required members, and a check of one with the other (a
  * TASK of AOP and its RESPONSE: AOP §4, §5, §11).
  */
-#ifndef AMP_MESSAGE_SETTLE_RAILS_H
-#define AMP_MESSAGE_SETTLE_RAILS_H
+#ifndef AMP_MESSAGE_DELIVERY_SETTLE_RAILS_H
+#define AMP_MESSAGE_DELIVERY_SETTLE_RAILS_H
 
 #include <amp/protocol/protocol.h>
 

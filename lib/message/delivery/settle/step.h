@@ -2,8 +2,8 @@
  * Shared by the files of the sweep. overdue.c selects the step that is due and makes dead letters,
  * attempt.c decides on further attempts, notify.c notifies senders and persons, step.c commits.
  */
-#ifndef AMP_MESSAGE_SETTLE_STEP_H
-#define AMP_MESSAGE_SETTLE_STEP_H
+#ifndef AMP_MESSAGE_DELIVERY_SETTLE_STEP_H
+#define AMP_MESSAGE_DELIVERY_SETTLE_STEP_H
 
 #include "message/delivery/ledger/delivery.h"
 #include "message/delivery/settle/sweep.h"

@@ -1,6 +1,6 @@
 /* The sweep: carries out what is due for messages. */
-#ifndef AMP_MESSAGE_SETTLE_SWEEP_H
-#define AMP_MESSAGE_SETTLE_SWEEP_H
+#ifndef AMP_MESSAGE_DELIVERY_SETTLE_SWEEP_H
+#define AMP_MESSAGE_DELIVERY_SETTLE_SWEEP_H
 
 #include "message/delivery/ledger/ledger.h"
 #include "message/metrics/metrics.h"

@@ -1,7 +1,7 @@
 /* The record of one transfer and its bytes, in a store or in memory. For the files of this folder.
  */
-#ifndef AMP_MESSAGE_TRANSFER_TRANSFER_H
-#define AMP_MESSAGE_TRANSFER_TRANSFER_H
+#ifndef AMP_MESSAGE_DELIVERY_TRANSFER_TRANSFER_H
+#define AMP_MESSAGE_DELIVERY_TRANSFER_TRANSFER_H
 
 #include <amp/base/id.h>
 

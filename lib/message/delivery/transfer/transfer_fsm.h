@@ -1,6 +1,6 @@
 /* The state machine of a message that arrives in chunks. */
-#ifndef AMP_MESSAGE_TRANSFER_TRANSFER_FSM_H
-#define AMP_MESSAGE_TRANSFER_TRANSFER_FSM_H
+#ifndef AMP_MESSAGE_DELIVERY_TRANSFER_TRANSFER_FSM_H
+#define AMP_MESSAGE_DELIVERY_TRANSFER_TRANSFER_FSM_H
 
 #include <amp/fsm/fsm.h>
 

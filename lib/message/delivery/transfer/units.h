@@ -9,8 +9,8 @@
  * Without one they are in memory. Nothing is acknowledged before the complete message is: a message
  * whose chunks were lost fails after the time limit, and its sender is told.
  */
-#ifndef AMP_MESSAGE_TRANSFER_UNITS_H
-#define AMP_MESSAGE_TRANSFER_UNITS_H
+#ifndef AMP_MESSAGE_DELIVERY_TRANSFER_UNITS_H
+#define AMP_MESSAGE_DELIVERY_TRANSFER_UNITS_H
 
 #include <amp/protocol/protocol.h>
 

@@ -2,8 +2,8 @@
  * Access rules (SW4RM §6.3): who may send which message to whom, about which tool and resource. A
  * rule that denies wins over every rule that allows; unmatched messages get the default.
  */
-#ifndef AMP_IDENTITY_ACCESS_RULES_H
-#define AMP_IDENTITY_ACCESS_RULES_H
+#ifndef AMP_MESSAGE_IDENTITY_ACCESS_RULES_H
+#define AMP_MESSAGE_IDENTITY_ACCESS_RULES_H
 
 #include <amp/base/buf.h>
 

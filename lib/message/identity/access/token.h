@@ -8,8 +8,8 @@
  * with the point between them, in the namespace "amp-token". The holder proves that it has the key
  * `cnf` by signing its message, which contains the token and a nonce of its own.
  */
-#ifndef AMP_IDENTITY_ACCESS_TOKEN_H
-#define AMP_IDENTITY_ACCESS_TOKEN_H
+#ifndef AMP_MESSAGE_IDENTITY_ACCESS_TOKEN_H
+#define AMP_MESSAGE_IDENTITY_ACCESS_TOKEN_H
 
 #include "message/identity/signer.h"
 #include "message/identity/verify.h"

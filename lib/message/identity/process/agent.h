@@ -1,6 +1,6 @@
 /* A client of ssh-agent (draft-miller-ssh-agent). */
-#ifndef IDENTITY_AGENT_H
-#define IDENTITY_AGENT_H
+#ifndef AMP_MESSAGE_IDENTITY_PROCESS_AGENT_H
+#define AMP_MESSAGE_IDENTITY_PROCESS_AGENT_H
 
 #include "message/identity/key.h"
 

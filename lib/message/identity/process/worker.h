@@ -1,7 +1,7 @@
 /* The helper key-worker, which verifies what needs libcrypto or ssh-keygen: one request at a time.
  */
-#ifndef IDENTITY_WORKER_H
-#define IDENTITY_WORKER_H
+#ifndef AMP_MESSAGE_IDENTITY_PROCESS_WORKER_H
+#define AMP_MESSAGE_IDENTITY_PROCESS_WORKER_H
 
 #include "message/identity/signature.h"
 

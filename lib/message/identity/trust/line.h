@@ -1,6 +1,6 @@
 /* A line of an allowed_signers file, and a line of revocations. */
-#ifndef IDENTITY_TRUST_LINE_H
-#define IDENTITY_TRUST_LINE_H
+#ifndef AMP_MESSAGE_IDENTITY_TRUST_LINE_H
+#define AMP_MESSAGE_IDENTITY_TRUST_LINE_H
 
 #include "message/identity/trust.h"
 

@@ -1,6 +1,6 @@
 /* AMP/1.0: rules and refusals. */
-#ifndef AMP_PROTOCOL_AMP_H
-#define AMP_PROTOCOL_AMP_H
+#ifndef AMP_MESSAGE_PROTOCOL_AMP_AMP_H
+#define AMP_MESSAGE_PROTOCOL_AMP_AMP_H
 
 #include <amp/json/writer.h>
 

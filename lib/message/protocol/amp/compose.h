@@ -1,6 +1,6 @@
 /* Composing AMP's messages. Every message is valid. Functions append one line with LF to out. */
-#ifndef AMP_PROTOCOL_AMP_COMPOSE_H
-#define AMP_PROTOCOL_AMP_COMPOSE_H
+#ifndef AMP_MESSAGE_PROTOCOL_AMP_COMPOSE_H
+#define AMP_MESSAGE_PROTOCOL_AMP_COMPOSE_H
 
 #include <amp/compose.h>
 

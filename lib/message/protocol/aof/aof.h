@@ -1,6 +1,6 @@
 /* AOF/1: rules, events and refusals. */
-#ifndef AMP_PROTOCOL_AOF_H
-#define AMP_PROTOCOL_AOF_H
+#ifndef AMP_MESSAGE_PROTOCOL_AOF_AOF_H
+#define AMP_MESSAGE_PROTOCOL_AOF_AOF_H
 
 #include "message/protocol/check/check.h"
 

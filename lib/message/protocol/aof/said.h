@@ -1,7 +1,7 @@
 /* AOF/1: what a message says to the router of task files, and the files that are written from it.
  */
-#ifndef AMP_PROTOCOL_AOF_SAID_H
-#define AMP_PROTOCOL_AOF_SAID_H
+#ifndef AMP_MESSAGE_PROTOCOL_AOF_SAID_H
+#define AMP_MESSAGE_PROTOCOL_AOF_SAID_H
 
 #include <amp/protocol/protocol.h>
 

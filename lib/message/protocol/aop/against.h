@@ -24,8 +24,8 @@
  * is not COMPLETED and reports a denied access or a spent budget itself, by that code or
  * E_ALL_MODELS_EXHAUSTED as its error_details.error_code, is not at fault for it.
  */
-#ifndef AMP_PROTOCOL_AOP_AGAINST_H
-#define AMP_PROTOCOL_AOP_AGAINST_H
+#ifndef AMP_MESSAGE_PROTOCOL_AOP_AGAINST_H
+#define AMP_MESSAGE_PROTOCOL_AOP_AGAINST_H
 
 #include "message/protocol/work.h"
 

@@ -1,6 +1,6 @@
 /* AOP: versions, rules, refusals and policy. */
-#ifndef AMP_PROTOCOL_AOP_H
-#define AMP_PROTOCOL_AOP_H
+#ifndef AMP_MESSAGE_PROTOCOL_AOP_AOP_H
+#define AMP_MESSAGE_PROTOCOL_AOP_AOP_H
 
 #include <amp/json/writer.h>
 

@@ -3,8 +3,8 @@
  * schemas/aop. VERSION_FALLBACK answers a line that is not valid: amp_aop_refuse. On failure the
  * buffer is unchanged. An empty text is left out where the contract allows it.
  */
-#ifndef AMP_PROTOCOL_AOP_EVENT_H
-#define AMP_PROTOCOL_AOP_EVENT_H
+#ifndef AMP_MESSAGE_PROTOCOL_AOP_EVENT_H
+#define AMP_MESSAGE_PROTOCOL_AOP_EVENT_H
 
 #include <amp/json/writer.h>
 

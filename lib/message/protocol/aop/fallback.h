@@ -2,8 +2,8 @@
  * The choice of another model after an error (AOP §9), by the triggers of
  * execution_policy.alternative_models. Pure functions: the caller remembers which models it tried.
  */
-#ifndef AMP_PROTOCOL_AOP_FALLBACK_H
-#define AMP_PROTOCOL_AOP_FALLBACK_H
+#ifndef AMP_MESSAGE_PROTOCOL_AOP_FALLBACK_H
+#define AMP_MESSAGE_PROTOCOL_AOP_FALLBACK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * The findings about one line, from the scanner, the schemas and the rules. They are reported at
  * the end; a finding that follows from another one is left out.
  */
-#ifndef AMP_PROTOCOL_CHECK_H
-#define AMP_PROTOCOL_CHECK_H
+#ifndef AMP_MESSAGE_PROTOCOL_CHECK_CHECK_H
+#define AMP_MESSAGE_PROTOCOL_CHECK_CHECK_H
 
 #include <amp/protocol/protocol.h>
 

@@ -1,6 +1,6 @@
 /* Finding the message in a line: its part of the line, and its protocol. */
-#ifndef AMP_PROTOCOL_DOCUMENT_H
-#define AMP_PROTOCOL_DOCUMENT_H
+#ifndef AMP_MESSAGE_PROTOCOL_CHECK_DOCUMENT_H
+#define AMP_MESSAGE_PROTOCOL_CHECK_DOCUMENT_H
 
 #include "message/protocol/check/check.h"
 #include "message/protocol/spec.h"

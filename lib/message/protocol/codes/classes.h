@@ -2,8 +2,8 @@
  * The kinds of failure that codes of these tools name. A protocol with its own list of codes has
  * a code for each class, so that no code gets another meaning on the wire.
  */
-#ifndef AMP_PROTOCOL_CODES_CLASSES_H
-#define AMP_PROTOCOL_CODES_CLASSES_H
+#ifndef AMP_MESSAGE_PROTOCOL_CODES_CLASSES_H
+#define AMP_MESSAGE_PROTOCOL_CODES_CLASSES_H
 
 enum amp_code_class {
     AMP_CODE_FOREIGN,     /* the code is the system's (the name of an errno) or somebody else's */

@@ -1,6 +1,6 @@
 /* The tables of amp_meanings, one per protocol. */
-#ifndef AMP_PROTOCOL_MEANINGS_H
-#define AMP_PROTOCOL_MEANINGS_H
+#ifndef AMP_MESSAGE_PROTOCOL_CODES_MEANINGS_H
+#define AMP_MESSAGE_PROTOCOL_CODES_MEANINGS_H
 
 #include <amp/protocol/meaning.h>
 

@@ -1,6 +1,6 @@
 /* The codes of all protocols as values for completion, each once, with its severity. */
-#ifndef AMP_PROTOCOL_CODES_VALUES_H
-#define AMP_PROTOCOL_CODES_VALUES_H
+#ifndef AMP_MESSAGE_PROTOCOL_CODES_VALUES_H
+#define AMP_MESSAGE_PROTOCOL_CODES_VALUES_H
 
 #include "base/values.h"
 

@@ -3,8 +3,8 @@
  * SW4RM's ACKNOWLEDGEMENT, the Runtime Protocol's ack. It has the message's id and correlation id,
  * the stage and the code.
  */
-#ifndef AMP_PROTOCOL_ANSWER_H
-#define AMP_PROTOCOL_ANSWER_H
+#ifndef AMP_MESSAGE_PROTOCOL_COMPOSE_ANSWER_H
+#define AMP_MESSAGE_PROTOCOL_COMPOSE_ANSWER_H
 
 #include "message/protocol/answers.h"
 #include "message/protocol/delivery.h"

@@ -1,6 +1,6 @@
 /* Replacing a few values of a line. All other bytes stay unchanged. */
-#ifndef AMP_PROTOCOL_EDIT_H
-#define AMP_PROTOCOL_EDIT_H
+#ifndef AMP_MESSAGE_PROTOCOL_COMPOSE_EDIT_H
+#define AMP_MESSAGE_PROTOCOL_COMPOSE_EDIT_H
 
 #include <amp/protocol/protocol.h>
 

@@ -1,6 +1,6 @@
 /* Documents of jansson, for composing messages. */
-#ifndef AMP_PROTOCOL_JSON_H
-#define AMP_PROTOCOL_JSON_H
+#ifndef AMP_MESSAGE_PROTOCOL_COMPOSE_JSON_H
+#define AMP_MESSAGE_PROTOCOL_COMPOSE_JSON_H
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* The sender of refusals, and their numbers. Each thread is a sender of its own, because lines are
  * written in the order of the threads' work, not of their numbers. */
-#ifndef AMP_PROTOCOL_REFUSE_H
-#define AMP_PROTOCOL_REFUSE_H
+#ifndef AMP_MESSAGE_PROTOCOL_COMPOSE_REFUSE_H
+#define AMP_MESSAGE_PROTOCOL_COMPOSE_REFUSE_H
 
 #include <amp/protocol/protocol.h>
 

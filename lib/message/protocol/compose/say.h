@@ -1,6 +1,6 @@
 /* Words from one agent to others that are about no task: a message of the Runtime Protocol. */
-#ifndef AMP_PROTOCOL_SAY_H
-#define AMP_PROTOCOL_SAY_H
+#ifndef AMP_MESSAGE_PROTOCOL_COMPOSE_SAY_H
+#define AMP_MESSAGE_PROTOCOL_COMPOSE_SAY_H
 
 #include <amp/base/id.h>
 #include <amp/protocol/protocol.h>

@@ -3,8 +3,8 @@
  * its receiver, a batch is several messages. Both are messages of SW4RM with content types of their
  * own (schemas sw4rm/chunk, sw4rm/batch), whatever protocol the messages in them have.
  */
-#ifndef AMP_PROTOCOL_UNIT_H
-#define AMP_PROTOCOL_UNIT_H
+#ifndef AMP_MESSAGE_PROTOCOL_COMPOSE_UNIT_H
+#define AMP_MESSAGE_PROTOCOL_COMPOSE_UNIT_H
 
 #include <amp/base/id.h>
 #include <amp/protocol/protocol.h>

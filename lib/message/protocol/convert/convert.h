@@ -2,8 +2,8 @@
  * Conversion by tables. A message is read into neutral fields by the rows of its shape and written
  * from them by the rows of another protocol's shape of the same kind.
  */
-#ifndef PROTOCOL_CONVERT_H
-#define PROTOCOL_CONVERT_H
+#ifndef AMP_MESSAGE_PROTOCOL_CONVERT_CONVERT_H
+#define AMP_MESSAGE_PROTOCOL_CONVERT_CONVERT_H
 
 #include "base/arena.h"
 #include "message/protocol/convert/shape.h"

@@ -1,6 +1,6 @@
 /* The neutral fields of conversions, and their values in one message. */
-#ifndef PROTOCOL_CONVERT_FIELDS_H
-#define PROTOCOL_CONVERT_FIELDS_H
+#ifndef AMP_MESSAGE_PROTOCOL_CONVERT_FIELDS_H
+#define AMP_MESSAGE_PROTOCOL_CONVERT_FIELDS_H
 
 #include <amp/base/buf.h>
 

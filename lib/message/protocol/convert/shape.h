@@ -2,8 +2,8 @@
  * The tables with which a protocol takes part in conversions: its shapes, and for each shape a row
  * for every field that other protocols also have.
  */
-#ifndef PROTOCOL_CONVERT_SHAPE_H
-#define PROTOCOL_CONVERT_SHAPE_H
+#ifndef AMP_MESSAGE_PROTOCOL_CONVERT_SHAPE_H
+#define AMP_MESSAGE_PROTOCOL_CONVERT_SHAPE_H
 
 #include <amp/protocol/convert.h>
 

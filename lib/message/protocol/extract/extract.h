@@ -1,7 +1,7 @@
 /* The parts of the extraction: the walk over a candidate, the claims to be a message, the place in
  * the text. */
-#ifndef PROTOCOL_EXTRACT_H
-#define PROTOCOL_EXTRACT_H
+#ifndef AMP_MESSAGE_PROTOCOL_EXTRACT_EXTRACT_H
+#define AMP_MESSAGE_PROTOCOL_EXTRACT_EXTRACT_H
 
 #include <amp/protocol/extract.h>
 

@@ -5,8 +5,8 @@
  * text once, without a regular expression; the patterns run on PCRE2 under limits, and text that
  * exceeds these limits counts as secret.
  */
-#ifndef PROTOCOL_REDACT_H
-#define PROTOCOL_REDACT_H
+#ifndef AMP_MESSAGE_PROTOCOL_REDACT_REDACT_H
+#define AMP_MESSAGE_PROTOCOL_REDACT_REDACT_H
 
 #include <amp/base/buf.h>
 #include <amp/json/tape.h>

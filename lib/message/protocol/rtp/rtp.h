@@ -1,6 +1,6 @@
 /* Runtime Protocol v1: kinds, rules, failure classes and answers. */
-#ifndef AMP_PROTOCOL_RTP_H
-#define AMP_PROTOCOL_RTP_H
+#ifndef AMP_MESSAGE_PROTOCOL_RTP_RTP_H
+#define AMP_MESSAGE_PROTOCOL_RTP_RTP_H
 
 #include <amp/base/id.h>
 #include <amp/json/writer.h>

@@ -1,6 +1,6 @@
 /* The members of a task_create that its executor honours (Runtime Protocol v1 §1, §4, §7). */
-#ifndef AMP_PROTOCOL_RTP_TASK_H
-#define AMP_PROTOCOL_RTP_TASK_H
+#ifndef AMP_MESSAGE_PROTOCOL_RTP_TASK_H
+#define AMP_MESSAGE_PROTOCOL_RTP_TASK_H
 
 #include <amp/protocol/protocol.h>
 

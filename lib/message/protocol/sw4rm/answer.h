@@ -1,8 +1,8 @@
 /* Messages of SW4RM about a delivery: acknowledgements, refusals, the outcome of an earlier
  * attempt. The envelope names no recipient, so each is {"to":…,"msg":…}, addressed to the producer
  * of the message that it answers. Functions append one line with LF. */
-#ifndef AMP_PROTOCOL_SW4RM_ANSWER_H
-#define AMP_PROTOCOL_SW4RM_ANSWER_H
+#ifndef AMP_MESSAGE_PROTOCOL_SW4RM_ANSWER_H
+#define AMP_MESSAGE_PROTOCOL_SW4RM_ANSWER_H
 
 #include <amp/json/writer.h>
 

@@ -1,6 +1,6 @@
 /* SW4RM 0.5.0: types, shapes, rules and refusals. */
-#ifndef AMP_PROTOCOL_SW4RM_H
-#define AMP_PROTOCOL_SW4RM_H
+#ifndef AMP_MESSAGE_PROTOCOL_SW4RM_SW4RM_H
+#define AMP_MESSAGE_PROTOCOL_SW4RM_SW4RM_H
 
 #include "message/protocol/check/check.h"
 #include "message/protocol/spec.h"

@@ -2,8 +2,8 @@
  * Filling a struct from a tape by a table of JSON pointers. A member of the struct stays unchanged
  * if its value is absent or of another type; the schema reports that.
  */
-#ifndef AMP_PROTOCOL_FILL_H
-#define AMP_PROTOCOL_FILL_H
+#ifndef AMP_MESSAGE_PROTOCOL_VIEW_FILL_H
+#define AMP_MESSAGE_PROTOCOL_VIEW_FILL_H
 
 #include <amp/json/tape.h>
 

@@ -1,6 +1,6 @@
 /* Tests of an object's members, for the detection and the check of messages. */
-#ifndef AMP_PROTOCOL_OBJECT_H
-#define AMP_PROTOCOL_OBJECT_H
+#ifndef AMP_MESSAGE_PROTOCOL_VIEW_OBJECT_H
+#define AMP_MESSAGE_PROTOCOL_VIEW_OBJECT_H
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
  * answers. An expansion (all, roles, capabilities) never includes the sender. Only addressing.c
  * uses this and its members.
  */
-#ifndef AMP_ROUTE_ADDRESSES_H
-#define AMP_ROUTE_ADDRESSES_H
+#ifndef AMP_MESSAGE_ROUTE_ADDRESS_ADDRESS_H
+#define AMP_MESSAGE_ROUTE_ADDRESS_ADDRESS_H
 
 #include <jansson.h>
 

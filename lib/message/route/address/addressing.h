@@ -3,8 +3,8 @@
  * They are found while the message is in view and committed with it: after a crash the message goes
  * to the same recipients, even if agents have come or left.
  */
-#ifndef AMP_ROUTE_ADDRESSING_H
-#define AMP_ROUTE_ADDRESSING_H
+#ifndef AMP_MESSAGE_ROUTE_ADDRESS_ADDRESSING_H
+#define AMP_MESSAGE_ROUTE_ADDRESS_ADDRESSING_H
 
 #include "message/route/outlet/outlet.h"
 #include "message/route/rules/rules.h"

@@ -3,8 +3,8 @@
  * bound, fails with worktree_not_bound, and an agent that is not bound, or whose bind failed, gets
  * no work that is about a worktree.
  */
-#ifndef AMP_ROUTE_WORKTREE_H
-#define AMP_ROUTE_WORKTREE_H
+#ifndef AMP_MESSAGE_ROUTE_ADDRESS_WORKTREE_H
+#define AMP_MESSAGE_ROUTE_ADDRESS_WORKTREE_H
 
 #include <amp/protocol/protocol.h>
 

@@ -3,8 +3,8 @@
  * in a stream, its expiry, whether its task is suspended; then its lane, the rules that hold and
  * its recipients. Messages from the state (of streams, and of the log) enter here too.
  */
-#ifndef AMP_ROUTE_ADMISSION_H
-#define AMP_ROUTE_ADMISSION_H
+#ifndef AMP_MESSAGE_ROUTE_ADMISSION_ADMISSION_H
+#define AMP_MESSAGE_ROUTE_ADMISSION_ADMISSION_H
 
 #include "message/route/admission/source.h"
 

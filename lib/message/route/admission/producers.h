@@ -1,7 +1,7 @@
 /* The rate of each producer (SW4RM §13.1): a bucket of tokens for each sender, so that one of them
  * does not monopolize the router. */
-#ifndef AMP_ROUTE_PRODUCERS_H
-#define AMP_ROUTE_PRODUCERS_H
+#ifndef AMP_MESSAGE_ROUTE_ADMISSION_PRODUCERS_H
+#define AMP_MESSAGE_ROUTE_ADMISSION_PRODUCERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

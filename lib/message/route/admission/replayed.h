@@ -1,7 +1,7 @@
 /* --from: messages of the state's log are delivered again, before the input is read. The functions
  * accept NULL, for a router without --from. */
-#ifndef AMP_ROUTE_REPLAYED_H
-#define AMP_ROUTE_REPLAYED_H
+#ifndef AMP_MESSAGE_ROUTE_ADMISSION_REPLAYED_H
+#define AMP_MESSAGE_ROUTE_ADMISSION_REPLAYED_H
 
 #include "message/route/admission/streams.h"
 

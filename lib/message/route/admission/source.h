@@ -1,6 +1,6 @@
 /* The options and parts that admission, the streams and the reading of the log use. */
-#ifndef AMP_ROUTE_SOURCE_H
-#define AMP_ROUTE_SOURCE_H
+#ifndef AMP_MESSAGE_ROUTE_ADMISSION_SOURCE_H
+#define AMP_MESSAGE_ROUTE_ADMISSION_SOURCE_H
 
 #include "message/delivery/cursor/cursor.h"
 #include "message/route/address/addressing.h"

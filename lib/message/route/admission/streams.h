@@ -1,7 +1,7 @@
 /* The router's cursors (message/cursor/cursor.h), one for each stream, if --cursor names a
  * consumer. The functions accept NULL, for a router without --cursor. */
-#ifndef AMP_ROUTE_STREAMS_H
-#define AMP_ROUTE_STREAMS_H
+#ifndef AMP_MESSAGE_ROUTE_ADMISSION_STREAMS_H
+#define AMP_MESSAGE_ROUTE_ADMISSION_STREAMS_H
 
 #include "message/route/admission/source.h"
 

@@ -1,7 +1,7 @@
 /* Handing the messages of an inbox to its agent: the loop (inbox_loop.c), one message (handover.c)
  * and its acknowledgements (acks.c). */
-#ifndef AMP_ROUTE_HANDOVER_H
-#define AMP_ROUTE_HANDOVER_H
+#ifndef AMP_MESSAGE_ROUTE_HANDOVER_HANDOVER_H
+#define AMP_MESSAGE_ROUTE_HANDOVER_HANDOVER_H
 
 #include <poll.h>
 

@@ -1,6 +1,6 @@
 /* Messages that stay in the inbox, because their task or their agent is suspended. */
-#ifndef AMP_ROUTE_HELD_H
-#define AMP_ROUTE_HELD_H
+#ifndef AMP_MESSAGE_ROUTE_HANDOVER_HELD_H
+#define AMP_MESSAGE_ROUTE_HANDOVER_HELD_H
 
 #include "message/pause/watch.h"
 

@@ -1,6 +1,6 @@
 /* Durability of the router: its outbox, the answers to senders, and dead letters. */
-#ifndef AMP_ROUTE_KEEPER_H
-#define AMP_ROUTE_KEEPER_H
+#ifndef AMP_MESSAGE_ROUTE_KEEPER_KEEPER_H
+#define AMP_MESSAGE_ROUTE_KEEPER_KEEPER_H
 
 #include "message/route/outlet/outlet.h"
 #include "message/route/parcel.h"

@@ -3,8 +3,8 @@
  * the agent that gets it, or the task whose work it is. The answers of the router, copies of --tee,
  * and chunks and batches that a port has are never held.
  */
-#ifndef AMP_ROUTE_OUTLET_HOLD_H
-#define AMP_ROUTE_OUTLET_HOLD_H
+#ifndef AMP_MESSAGE_ROUTE_OUTLET_HOLD_H
+#define AMP_MESSAGE_ROUTE_OUTLET_HOLD_H
 
 #include "message/pause/watch.h"
 #include "message/route/parcel.h"

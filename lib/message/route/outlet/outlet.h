@@ -3,8 +3,8 @@
  * port in its lanes; unacknowledged messages are kept (unacked.h). Outlet 0 is the router's own
  * output.
  */
-#ifndef AMP_ROUTE_OUTLET_H
-#define AMP_ROUTE_OUTLET_H
+#ifndef AMP_MESSAGE_ROUTE_OUTLET_OUTLET_H
+#define AMP_MESSAGE_ROUTE_OUTLET_OUTLET_H
 
 #include "message/delivery/inbox/inbox.h"
 #include "message/delivery/inbox/lane.h"

@@ -1,6 +1,6 @@
 /* The members of outlets, for outlets.c and give.c. */
-#ifndef AMP_ROUTE_OUTLET_PRIVATE_H
-#define AMP_ROUTE_OUTLET_PRIVATE_H
+#ifndef AMP_MESSAGE_ROUTE_OUTLET_PRIVATE_H
+#define AMP_MESSAGE_ROUTE_OUTLET_PRIVATE_H
 
 #include "message/route/outlet/hold.h"
 #include "message/route/outlet/outlet.h"

@@ -6,8 +6,8 @@
  * without a ledger too. It takes no more messages than its credits until an acknowledgement passes
  * the router or is in the ledger. Only outlets.c and give.c use the members.
  */
-#ifndef AMP_ROUTE_UNACKED_H
-#define AMP_ROUTE_UNACKED_H
+#ifndef AMP_MESSAGE_ROUTE_OUTLET_UNACKED_H
+#define AMP_MESSAGE_ROUTE_OUTLET_UNACKED_H
 
 #include "message/port/port.h"
 #include "message/route/parcel.h"

@@ -3,8 +3,8 @@
  * several messages in a batch. A unit is a parcel of its own, which the port gets in the place of
  * the messages; they are in its member `carried`. Only outlets.c and give.c use this.
  */
-#ifndef AMP_ROUTE_OUTLET_UNITS_H
-#define AMP_ROUTE_OUTLET_UNITS_H
+#ifndef AMP_MESSAGE_ROUTE_OUTLET_UNITS_H
+#define AMP_MESSAGE_ROUTE_OUTLET_UNITS_H
 
 #include "message/protocol/compose/unit.h"
 #include "message/route/parcel.h"

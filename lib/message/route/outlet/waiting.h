@@ -1,8 +1,8 @@
 /* The messages that wait for one port, in its lanes; message/inbox/lane.h selects the next one.
  * Beside the lanes are the messages that people hold back, in the order of their arrival. Only
  * outlets.c and give.c use it and its members. */
-#ifndef AMP_ROUTE_WAITING_H
-#define AMP_ROUTE_WAITING_H
+#ifndef AMP_MESSAGE_ROUTE_OUTLET_WAITING_H
+#define AMP_MESSAGE_ROUTE_OUTLET_WAITING_H
 
 #include "message/delivery/inbox/lane.h"
 #include "message/route/parcel.h"

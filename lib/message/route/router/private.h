@@ -1,6 +1,6 @@
 /* The members of the router, for the files of this folder. */
-#ifndef AMP_ROUTE_ROUTER_PRIVATE_H
-#define AMP_ROUTE_ROUTER_PRIVATE_H
+#ifndef AMP_MESSAGE_ROUTE_ROUTER_PRIVATE_H
+#define AMP_MESSAGE_ROUTE_ROUTER_PRIVATE_H
 
 #include <amp/base/pipe.h>
 

@@ -9,8 +9,8 @@
  *   lanes   outlet.h: it waits for its port
  * direct.c is the direct path of messages that need none of this.
  */
-#ifndef AMP_ROUTE_ROUTER_H
-#define AMP_ROUTE_ROUTER_H
+#ifndef AMP_MESSAGE_ROUTE_ROUTER_ROUTER_H
+#define AMP_MESSAGE_ROUTE_ROUTER_ROUTER_H
 
 #include "message/delivery/intake.h"
 #include "message/delivery/sender/identity.h"

@@ -4,8 +4,8 @@
  * message. A missing field equals no glob and differs from every glob. `\,` is a comma in a glob.
  * The jq worker evaluates `jq:EXPR`. amp-predicates(7) describes the keys.
  */
-#ifndef AMP_ROUTE_PREDICATE_H
-#define AMP_ROUTE_PREDICATE_H
+#ifndef AMP_MESSAGE_ROUTE_RULES_PREDICATE_H
+#define AMP_MESSAGE_ROUTE_RULES_PREDICATE_H
 
 #include <amp/protocol/protocol.h>
 

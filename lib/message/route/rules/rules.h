@@ -3,8 +3,8 @@
  * evaluated while the message is in view. A worker process evaluates jq predicates; its answers
  * come later.
  */
-#ifndef AMP_ROUTE_RULES_H
-#define AMP_ROUTE_RULES_H
+#ifndef AMP_MESSAGE_ROUTE_RULES_RULES_H
+#define AMP_MESSAGE_ROUTE_RULES_RULES_H
 
 #include <poll.h>
 

@@ -3,8 +3,8 @@
  * their blobs, the key of the chain and the public keys. An archive is a state directory that is
  * only read: every verb that looks, and `amp-ack audit --verify`, works on it.
  */
-#ifndef AMP_STORE_ARCHIVE_H
-#define AMP_STORE_ARCHIVE_H
+#ifndef AMP_MESSAGE_STORE_ARCHIVE_ARCHIVE_H
+#define AMP_MESSAGE_STORE_ARCHIVE_ARCHIVE_H
 
 #include "message/store/store.h"
 

@@ -11,8 +11,8 @@
  * and 4,300 without it on a disk, and 19,700 and 13,200 in memory. With sixteen commits per turn
  * there is no difference.
  */
-#ifndef AMP_STORE_CACHE_CACHE_H
-#define AMP_STORE_CACHE_CACHE_H
+#ifndef AMP_MESSAGE_STORE_CACHE_CACHE_H
+#define AMP_MESSAGE_STORE_CACHE_CACHE_H
 
 #include "message/store/index/index.h"
 

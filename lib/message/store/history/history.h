@@ -1,6 +1,6 @@
 /* The log's history: its frames, its commits, and whether its segments are intact. */
-#ifndef AMP_STORE_HISTORY_H
-#define AMP_STORE_HISTORY_H
+#ifndef AMP_MESSAGE_STORE_HISTORY_HISTORY_H
+#define AMP_MESSAGE_STORE_HISTORY_HISTORY_H
 
 #include "message/store/log/log.h"
 #include "message/store/store.h"

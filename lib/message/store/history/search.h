@@ -4,8 +4,8 @@
  * have the text, the caller looks; no frame that has it is left out. A text is the complete string
  * of a member that amp_store_options.names lists, or a part of a key.
  */
-#ifndef AMP_STORE_SEARCH_H
-#define AMP_STORE_SEARCH_H
+#ifndef AMP_MESSAGE_STORE_HISTORY_SEARCH_H
+#define AMP_MESSAGE_STORE_HISTORY_SEARCH_H
 
 #include "message/store/history/history.h"
 

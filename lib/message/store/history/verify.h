@@ -5,8 +5,8 @@
  * key's first frame on the right m. After a repair frame, exactly the numbers up to its `next` may
  * be missing. The log must begin no later than, and reach at least, what keys/log.end notes.
  */
-#ifndef AMP_STORE_VERIFY_H
-#define AMP_STORE_VERIFY_H
+#ifndef AMP_MESSAGE_STORE_HISTORY_VERIFY_H
+#define AMP_MESSAGE_STORE_HISTORY_VERIFY_H
 
 #include "message/store/store.h"
 

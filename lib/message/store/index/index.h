@@ -4,8 +4,8 @@
  * under main. Its file is index.db, or index.<generation>.db after a damaged one. Statements that
  * read rows of a table read all its columns, in order: amp_index_next checks the row's checksum.
  */
-#ifndef AMP_STORE_INDEX_H
-#define AMP_STORE_INDEX_H
+#ifndef AMP_MESSAGE_STORE_INDEX_INDEX_H
+#define AMP_MESSAGE_STORE_INDEX_INDEX_H
 
 #include "message/store/log/log.h"
 

@@ -20,8 +20,8 @@
  * were moved, and synced with the file. Until then these pages are read from the write-ahead log,
  * so it does not matter which of them, or of their checksums, a power loss leaves.
  */
-#ifndef AMP_STORE_INDEX_PAGES_H
-#define AMP_STORE_INDEX_PAGES_H
+#ifndef AMP_MESSAGE_STORE_INDEX_PAGES_H
+#define AMP_MESSAGE_STORE_INDEX_PAGES_H
 
 #include <stdbool.h>
 #include <stdint.h>

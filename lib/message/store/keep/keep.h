@@ -7,8 +7,8 @@
  * remembered longer, without their records, so that a duplicate of what they stood for is found:
  * amp_store_rec.forgotten.
  */
-#ifndef AMP_STORE_KEEP_H
-#define AMP_STORE_KEEP_H
+#ifndef AMP_MESSAGE_STORE_KEEP_KEEP_H
+#define AMP_MESSAGE_STORE_KEEP_KEEP_H
 
 #include <amp/json/tape.h>
 

@@ -12,8 +12,8 @@
  * disk. The first number is raised and synced before a segment is removed. The key is on disk
  * before the first frame that uses it is written, and the page before the key.
  */
-#ifndef AMP_STORE_CHAIN_H
-#define AMP_STORE_CHAIN_H
+#ifndef AMP_MESSAGE_STORE_LOG_CHAIN_H
+#define AMP_MESSAGE_STORE_LOG_CHAIN_H
 
 #include "message/store/store.h"
 

@@ -25,8 +25,8 @@
  * not be found. The last member is "m" (chain.h). A repair frame has the number of the frame behind
  * the gap, "next"; a seal frame may have "head" and "sig".
  */
-#ifndef AMP_STORE_FRAME_H
-#define AMP_STORE_FRAME_H
+#ifndef AMP_MESSAGE_STORE_LOG_FRAME_H
+#define AMP_MESSAGE_STORE_LOG_FRAME_H
 
 #include "message/store/store.h"
 #include <amp/json/tape.h>

@@ -1,6 +1,6 @@
 /* The log: numbered segments of frames. Its end changes only under main. */
-#ifndef AMP_STORE_LOG_H
-#define AMP_STORE_LOG_H
+#ifndef AMP_MESSAGE_STORE_LOG_LOG_H
+#define AMP_MESSAGE_STORE_LOG_LOG_H
 
 #include "message/store/log/chain.h"
 #include "message/store/log/frame.h"

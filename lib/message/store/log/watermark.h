@@ -2,8 +2,8 @@
  * The watermark: the last frame that is known to be on disk, shared by all processes of this boot
  * in a mapped file. It saves syncs and is the source of a frame's s. The log is correct without it.
  */
-#ifndef AMP_STORE_WATERMARK_H
-#define AMP_STORE_WATERMARK_H
+#ifndef AMP_MESSAGE_STORE_LOG_WATERMARK_H
+#define AMP_MESSAGE_STORE_LOG_WATERMARK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,8 +13,8 @@
  * still in the log at this place, and a page of it only if its checksum is right, so the files need
  * no sync and may be removed at any time. A run names the list of members that it was made with.
  */
-#ifndef AMP_STORE_TERMS_H
-#define AMP_STORE_TERMS_H
+#ifndef AMP_MESSAGE_STORE_TERMS_TERMS_H
+#define AMP_MESSAGE_STORE_TERMS_TERMS_H
 
 #include "message/store/log/log.h"
 

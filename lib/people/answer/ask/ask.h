@@ -3,8 +3,8 @@
  * a message and as a question, so that any channel of hitl-prompt may answer it. The caller waits
  * in its own loop: it looks again when the log was written (message/store/wake.h).
  */
-#ifndef AMP_FLOW_ASK_H
-#define AMP_FLOW_ASK_H
+#ifndef AMP_PEOPLE_ANSWER_ASK_ASK_H
+#define AMP_PEOPLE_ANSWER_ASK_ASK_H
 
 #include <amp/base/id.h>
 

@@ -8,8 +8,8 @@
  *   note: …
  *   the block of people/answer/text/signed.h
  */
-#ifndef AMP_FLOW_DECIDE_ANSWER_H
-#define AMP_FLOW_DECIDE_ANSWER_H
+#ifndef AMP_PEOPLE_ANSWER_TEXT_ANSWER_H
+#define AMP_PEOPLE_ANSWER_TEXT_ANSWER_H
 
 #include "message/identity/trust.h"
 #include "people/answer/offer.h"

@@ -3,8 +3,8 @@
  * task, the files and the beginning of the diff, and what each answer would do. Lines that others
  * wrote begin with "| ". Every part is bounded and says when it is cut.
  */
-#ifndef AMP_FLOW_DECIDE_EVIDENCE_FACTS_H
-#define AMP_FLOW_DECIDE_EVIDENCE_FACTS_H
+#ifndef AMP_PEOPLE_ANSWER_TEXT_EVIDENCE_FACTS_H
+#define AMP_PEOPLE_ANSWER_TEXT_EVIDENCE_FACTS_H
 
 #include "people/answer/decide.h"
 #include "people/answer/evidence.h"

@@ -1,6 +1,6 @@
 /* A channel or a page says this about a question. */
-#ifndef AMP_FLOW_DECIDE_FACTS_H
-#define AMP_FLOW_DECIDE_FACTS_H
+#ifndef AMP_PEOPLE_ANSWER_TEXT_FACTS_H
+#define AMP_PEOPLE_ANSWER_TEXT_FACTS_H
 
 #include "people/question/question.h"
 

@@ -3,8 +3,8 @@
  * with a valid token shows what is asked and a form; it changes nothing, so a preview of the link
  * decides nothing. POST answers. Without a valid token a response says nothing about the state.
  */
-#ifndef AMP_FLOW_DECIDE_RECEIVE_H
-#define AMP_FLOW_DECIDE_RECEIVE_H
+#ifndef AMP_PEOPLE_ANSWER_TEXT_RECEIVE_H
+#define AMP_PEOPLE_ANSWER_TEXT_RECEIVE_H
 
 #include "people/answer/text/answer.h"
 

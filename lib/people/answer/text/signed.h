@@ -9,8 +9,8 @@
  *
  * The signed text is the time, LF, and the bytes of "answer", in the SSHSIG namespace "amp-answer".
  */
-#ifndef AMP_FLOW_DECIDE_SIGNED_H
-#define AMP_FLOW_DECIDE_SIGNED_H
+#ifndef AMP_PEOPLE_ANSWER_TEXT_SIGNED_H
+#define AMP_PEOPLE_ANSWER_TEXT_SIGNED_H
 
 #include "message/delivery/sender/identity.h"
 #include "people/question/question.h"

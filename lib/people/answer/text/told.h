@@ -4,8 +4,8 @@
  *
  * Key "told.QUESTION.CHANNEL": {"question","channel","title","at","shown"}.
  */
-#ifndef AMP_FLOW_DECIDE_TOLD_H
-#define AMP_FLOW_DECIDE_TOLD_H
+#ifndef AMP_PEOPLE_ANSWER_TEXT_TOLD_H
+#define AMP_PEOPLE_ANSWER_TEXT_TOLD_H
 
 #include "message/record/subject.h"
 

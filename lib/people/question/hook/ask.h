@@ -3,8 +3,8 @@
  * HITL_INVOCATION with the reason TOOL_PRIVILEGE_ESCALATION, recorded in the state directory as a
  * message and as a question. Any channel of hitl-prompt may answer it.
  */
-#ifndef AMP_FLOW_HOOK_ASK_H
-#define AMP_FLOW_HOOK_ASK_H
+#ifndef AMP_PEOPLE_QUESTION_HOOK_ASK_H
+#define AMP_PEOPLE_QUESTION_HOOK_ASK_H
 
 #include "message/store/store.h"
 #include "people/question/hook/grant.h"

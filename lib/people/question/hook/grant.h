@@ -7,8 +7,8 @@
  * Key "hook_grant.DIGEST": {"question","scope","until"}. The record only finds the question: its
  * decision is the permission, so it counts as long as the question's record has this decision.
  */
-#ifndef AMP_FLOW_HOOK_GRANT_H
-#define AMP_FLOW_HOOK_GRANT_H
+#ifndef AMP_PEOPLE_QUESTION_HOOK_GRANT_H
+#define AMP_PEOPLE_QUESTION_HOOK_GRANT_H
 
 #include "people/question/hook/rules.h"
 #include "people/question/record.h"

@@ -8,8 +8,8 @@
  * commands and paths read plain command lines only. While a rule asks or denies, a line that is not
  * plain, and a patch with a line that might be a header, is decided by `unread`.
  */
-#ifndef AMP_FLOW_HOOK_RULES_H
-#define AMP_FLOW_HOOK_RULES_H
+#ifndef AMP_PEOPLE_QUESTION_HOOK_RULES_H
+#define AMP_PEOPLE_QUESTION_HOOK_RULES_H
 
 #include <limits.h>
 

@@ -5,8 +5,8 @@
  * A person is known by the login, by a key whose principal is the person's, or by the token of a
  * question. Without hitl.operators everybody may decide; without hitl.approvals one answer decides.
  */
-#ifndef AMP_HITL_OPERATORS_H
-#define AMP_HITL_OPERATORS_H
+#ifndef AMP_PEOPLE_QUESTION_OPERATORS_OPERATORS_H
+#define AMP_PEOPLE_QUESTION_OPERATORS_OPERATORS_H
 
 #include "message/identity/trust.h"
 #include "json/record.h"

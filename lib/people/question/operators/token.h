@@ -4,8 +4,8 @@
  * state has only a hash of it: the key of the record is one part of the hash, the record has
  * another part, which is compared in constant time.
  */
-#ifndef AMP_HITL_TOKEN_H
-#define AMP_HITL_TOKEN_H
+#ifndef AMP_PEOPLE_QUESTION_OPERATORS_TOKEN_H
+#define AMP_PEOPLE_QUESTION_OPERATORS_TOKEN_H
 
 #include "people/question/record.h"
 

@@ -12,8 +12,8 @@
  * answer is only as good as the agent that reads it. A tool must not take it as a person's word
  * about what this agent may do elsewhere.
  */
-#ifndef AMP_AGENT_CONTRACT_ASK_H
-#define AMP_AGENT_CONTRACT_ASK_H
+#ifndef AMP_WORK_AGENT_CONTRACT_ASK_H
+#define AMP_WORK_AGENT_CONTRACT_ASK_H
 
 #include <jansson.h>
 

@@ -3,8 +3,8 @@
  * of its exit status, and its answer. The agent gets messages in files, never as text in the
  * environment or the arguments.
  */
-#ifndef AMP_AGENT_CONTRACT_CONTRACT_H
-#define AMP_AGENT_CONTRACT_CONTRACT_H
+#ifndef AMP_WORK_AGENT_CONTRACT_CONTRACT_H
+#define AMP_WORK_AGENT_CONTRACT_CONTRACT_H
 
 #include <jansson.h>
 

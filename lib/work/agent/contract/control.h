@@ -11,8 +11,8 @@
  * AMP_CONTROL_TURN bytes at a time; a line that is too long, malformed, or one too many is refused
  * with a code and counted, and its bytes are dropped.
  */
-#ifndef AMP_AGENT_CONTRACT_CONTROL_H
-#define AMP_AGENT_CONTRACT_CONTROL_H
+#ifndef AMP_WORK_AGENT_CONTRACT_CONTROL_H
+#define AMP_WORK_AGENT_CONTRACT_CONTROL_H
 
 #include "work/agent/contract/contract.h"
 

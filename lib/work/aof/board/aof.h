@@ -4,8 +4,8 @@
  * that a message or a file says is fatal: it becomes a line of the log. -1 is a failure of the
  * machine (a full disk, no lock), after which the same call may be repeated.
  */
-#ifndef AMP_FLOW_AOF_H
-#define AMP_FLOW_AOF_H
+#ifndef AMP_WORK_AOF_BOARD_AOF_H
+#define AMP_WORK_AOF_BOARD_AOF_H
 
 #include "message/delivery/sender/identity.h"
 #include "work/aof/data.h"

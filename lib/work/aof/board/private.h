@@ -1,6 +1,6 @@
 /* The files of this folder share these declarations. */
-#ifndef AMP_FLOW_AOF_PRIVATE_H
-#define AMP_FLOW_AOF_PRIVATE_H
+#ifndef AMP_WORK_AOF_BOARD_PRIVATE_H
+#define AMP_WORK_AOF_BOARD_PRIVATE_H
 
 #include <amp/json/writer.h>
 

@@ -7,8 +7,8 @@
  * trusted input without a signature, or is signed by an operator or the orchestrator. So an agent
  * does not raise its own TASK: its lines are not a trusted input, and it signs as itself.
  */
-#ifndef AMP_FLOW_SESSION_ESCALATE_H
-#define AMP_FLOW_SESSION_ESCALATE_H
+#ifndef AMP_WORK_AOP_ACCOUNT_ESCALATE_H
+#define AMP_WORK_AOP_ACCOUNT_ESCALATE_H
 
 #include "message/delivery/sender/identity.h"
 #include "work/aop/entry.h"

@@ -5,8 +5,8 @@
  * A RESPONSE that is made here is emitted by the commit that records it, so there is one, also
  * after a crash; then the TASK ends, and the ledger gets its outcome.
  */
-#ifndef AMP_FLOW_SESSION_JOBS_H
-#define AMP_FLOW_SESSION_JOBS_H
+#ifndef AMP_WORK_AOP_ACCOUNT_JOBS_H
+#define AMP_WORK_AOP_ACCOUNT_JOBS_H
 
 #include "work/aop/entry.h"
 #include "work/item/queue.h"

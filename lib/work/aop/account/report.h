@@ -3,8 +3,8 @@
  * from the records. Amounts of money are added as integers (millionths of a dollar), so the sums of
  * the tables are exact.
  */
-#ifndef AMP_FLOW_SESSION_REPORT_H
-#define AMP_FLOW_SESSION_REPORT_H
+#ifndef AMP_WORK_AOP_ACCOUNT_REPORT_H
+#define AMP_WORK_AOP_ACCOUNT_REPORT_H
 
 #include "work/aop/entry.h"
 

@@ -8,8 +8,8 @@
  * in its list info/exclude. An agent could write there: if the last line is not what the store has,
  * the complete file is made again.
  */
-#ifndef AMP_FLOW_SESSION_TRAIL_H
-#define AMP_FLOW_SESSION_TRAIL_H
+#ifndef AMP_WORK_AOP_ACCOUNT_TRAIL_H
+#define AMP_WORK_AOP_ACCOUNT_TRAIL_H
 
 #include "work/aop/entry.h"
 

@@ -2,8 +2,8 @@
  * The artifacts of a TASK, measured by us (AOP §5): what its command created, changed and deleted.
  * The place is measured before the first run and after the last one.
  */
-#ifndef AMP_FLOW_SESSION_ARTIFACT_H
-#define AMP_FLOW_SESSION_ARTIFACT_H
+#ifndef AMP_WORK_AOP_ARTIFACT_ARTIFACT_H
+#define AMP_WORK_AOP_ARTIFACT_ARTIFACT_H
 
 #include <stdbool.h>
 #include <stdint.h>

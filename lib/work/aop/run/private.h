@@ -18,8 +18,8 @@
  *   phase.c     phases and checkpoints
  *   question.c  questions to a person
  */
-#ifndef AMP_FLOW_WORK_SESSION_PRIVATE_H
-#define AMP_FLOW_WORK_SESSION_PRIVATE_H
+#ifndef AMP_WORK_AOP_RUN_PRIVATE_H
+#define AMP_WORK_AOP_RUN_PRIVATE_H
 
 #include <amp/protocol/aop_policy.h>
 

@@ -1,6 +1,6 @@
 /* The records of RESPONSEs that wait, or waited, for a person (review.c). */
-#ifndef AMP_FLOW_WORK_SESSION_REVIEW_H
-#define AMP_FLOW_WORK_SESSION_REVIEW_H
+#ifndef AMP_WORK_AOP_RUN_REVIEW_H
+#define AMP_WORK_AOP_RUN_REVIEW_H
 
 #include "message/store/store.h"
 

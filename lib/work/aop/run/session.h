@@ -7,8 +7,8 @@
  * (work/aop/session/admit.h) and decides, the ledger gets the outcome of the TASK, and the job ends
  * in one commit with the RESPONSE in the outbox.
  */
-#ifndef AMP_FLOW_WORK_SESSION_H
-#define AMP_FLOW_WORK_SESSION_H
+#ifndef AMP_WORK_AOP_RUN_SESSION_H
+#define AMP_WORK_AOP_RUN_SESSION_H
 
 #include <jansson.h>
 

@@ -12,8 +12,8 @@
  *   released     the work is interrupted and goes on later
  *   ended        the end, with its RESPONSE; then the caller ends its job and emits the RESPONSE
  */
-#ifndef AMP_FLOW_SESSION_ADMIT_H
-#define AMP_FLOW_SESSION_ADMIT_H
+#ifndef AMP_WORK_AOP_SESSION_ADMIT_H
+#define AMP_WORK_AOP_SESSION_ADMIT_H
 
 #include <amp/protocol/protocol.h>
 

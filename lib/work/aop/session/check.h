@@ -6,8 +6,8 @@
  * amp_shell_split), the caller's function runs it, confined and with a limit of time, and a path
  * outside of the workspace is never looked at.
  */
-#ifndef AMP_FLOW_SESSION_CHECK_H
-#define AMP_FLOW_SESSION_CHECK_H
+#ifndef AMP_WORK_AOP_SESSION_CHECK_H
+#define AMP_WORK_AOP_SESSION_CHECK_H
 
 #include <jansson.h>
 

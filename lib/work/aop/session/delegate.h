@@ -1,7 +1,7 @@
 /* Checks what an agent may delegate (AOP §10, §11.2, §12), before its child TASK is sent. The
  * executor of the child checks the same again (admit.h). */
-#ifndef AMP_FLOW_SESSION_DELEGATE_H
-#define AMP_FLOW_SESSION_DELEGATE_H
+#ifndef AMP_WORK_AOP_SESSION_DELEGATE_H
+#define AMP_WORK_AOP_SESSION_DELEGATE_H
 
 #include <amp/protocol/protocol.h>
 

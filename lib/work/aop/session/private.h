@@ -1,6 +1,6 @@
 /* For the files of lib/work/aop/session that keep the records of a session. */
-#ifndef AMP_FLOW_SESSION_PRIVATE_H
-#define AMP_FLOW_SESSION_PRIVATE_H
+#ifndef AMP_WORK_AOP_SESSION_PRIVATE_H
+#define AMP_WORK_AOP_SESSION_PRIVATE_H
 
 #include <amp/protocol/aop_policy.h>
 

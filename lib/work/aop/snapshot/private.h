@@ -10,8 +10,8 @@
  *
  * STATE/snapshots/at/ has a file for each snapshot_path: the digest of what was written there.
  */
-#ifndef AMP_FLOW_SESSION_SNAPSHOT_PRIVATE_H
-#define AMP_FLOW_SESSION_SNAPSHOT_PRIVATE_H
+#ifndef AMP_WORK_AOP_SNAPSHOT_PRIVATE_H
+#define AMP_WORK_AOP_SNAPSHOT_PRIVATE_H
 
 #include "work/aop/snapshot/snapshot.h"
 #include "work/git/repository/snapshot.h"

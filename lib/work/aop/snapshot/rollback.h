@@ -1,6 +1,6 @@
 /* A rollback for a person: the snapshot of a TASK that has ended, and its EVENT in the session. */
-#ifndef AMP_FLOW_SESSION_ROLLBACK_H
-#define AMP_FLOW_SESSION_ROLLBACK_H
+#ifndef AMP_WORK_AOP_SNAPSHOT_ROLLBACK_H
+#define AMP_WORK_AOP_SNAPSHOT_ROLLBACK_H
 
 #include "work/aop/entry.h"
 #include "work/aop/snapshot/snapshot.h"

@@ -13,8 +13,8 @@
  * only it. No snapshot contains the .git at the top of the workspace, the state directory, the
  * audit trail or a snapshot_path.
  */
-#ifndef AMP_FLOW_SESSION_SNAPSHOT_H
-#define AMP_FLOW_SESSION_SNAPSHOT_H
+#ifndef AMP_WORK_AOP_SNAPSHOT_SNAPSHOT_H
+#define AMP_WORK_AOP_SNAPSHOT_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  *
  * An attempt has at most AMP_FORGERIES_MAX records. Repeated claims are recorded once.
  */
-#ifndef AMP_FLOW_WORK_LEFT_CLAIMS_H
-#define AMP_FLOW_WORK_LEFT_CLAIMS_H
+#ifndef AMP_WORK_ATTEMPT_LEFT_FORGERIES_H
+#define AMP_WORK_ATTEMPT_LEFT_FORGERIES_H
 
 #include "work/attempt/assignment.h"
 

@@ -4,8 +4,8 @@
  * start, or `worktree-bind repair`, checks the quarantine as at the end of an attempt and keeps the
  * commits under a ref. The branch stays, because the attempt is repeated from its beginning.
  */
-#ifndef AMP_FLOW_WORK_LEFT_UNFINISHED_H
-#define AMP_FLOW_WORK_LEFT_UNFINISHED_H
+#ifndef AMP_WORK_ATTEMPT_LEFT_UNFINISHED_H
+#define AMP_WORK_ATTEMPT_LEFT_UNFINISHED_H
 
 #include "message/store/store.h"
 #include "work/git/repository/quarantine.h"

@@ -11,8 +11,8 @@
  *
  * The identities are those of result.principal ("executor/NAME", or the agent's name).
  */
-#ifndef AMP_FLOW_REPLY_H
-#define AMP_FLOW_REPLY_H
+#ifndef AMP_WORK_ATTEMPT_REPLY_REPLY_H
+#define AMP_WORK_ATTEMPT_REPLY_REPLY_H
 
 #include "message/protocol/reply.h"
 #include "message/store/store.h"

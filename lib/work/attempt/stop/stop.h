@@ -1,6 +1,6 @@
 /* The end of an attempt that its pool asks for (SW4RM §7.2, §8.2, §8.4). For the files of work/. */
-#ifndef AMP_FLOW_WORK_STOP_H
-#define AMP_FLOW_WORK_STOP_H
+#ifndef AMP_WORK_ATTEMPT_STOP_STOP_H
+#define AMP_WORK_ATTEMPT_STOP_STOP_H
 
 #include "work/attempt/assignment.h"
 

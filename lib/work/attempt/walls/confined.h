@@ -3,8 +3,8 @@
  * paths that it gets, the proxy to the network, and what is taken over afterwards. For the files of
  * work/.
  */
-#ifndef AMP_FLOW_WORK_WALLS_CONFINED_H
-#define AMP_FLOW_WORK_WALLS_CONFINED_H
+#ifndef AMP_WORK_ATTEMPT_WALLS_CONFINED_H
+#define AMP_WORK_ATTEMPT_WALLS_CONFINED_H
 
 #include "work/attempt/assignment.h"
 

@@ -3,8 +3,8 @@
  * merge. It executes what agents wrote, so it gets the walls of work/confine/confine.h, without the
  * state directory and with .git read-only.
  */
-#ifndef AMP_FLOW_WORK_WALLS_WALLED_H
-#define AMP_FLOW_WORK_WALLS_WALLED_H
+#ifndef AMP_WORK_ATTEMPT_WALLS_WALLED_H
+#define AMP_WORK_ATTEMPT_WALLS_WALLED_H
 
 #include <amp/base/child.h>
 

@@ -4,8 +4,8 @@
  * moves a branch which the rule (work/git/rule.h) keeps from the agent is refused. Everything else
  * passes: this catches mistakes early. The git hooks and the confinement are the walls.
  */
-#ifndef AMP_WORKTREE_CALL_CALL_H
-#define AMP_WORKTREE_CALL_CALL_H
+#ifndef AMP_WORK_GIT_CALL_CALL_H
+#define AMP_WORK_GIT_CALL_CALL_H
 
 #include <stdbool.h>
 

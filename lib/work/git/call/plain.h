@@ -11,8 +11,8 @@
  * `cd DIR &&` may be first. Everything else is not plain; the text says why. Where only a program
  * is the reason, the words are known all the same. Nothing is expanded, opened or run.
  */
-#ifndef AMP_WORKTREE_CALL_PLAIN_H
-#define AMP_WORKTREE_CALL_PLAIN_H
+#ifndef AMP_WORK_GIT_CALL_PLAIN_H
+#define AMP_WORK_GIT_CALL_PLAIN_H
 
 #include "work/git/call/event/event.h"
 

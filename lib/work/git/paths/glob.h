@@ -4,8 +4,8 @@
  * at any depth. A pattern without `*` and `?` in its last component also matches everything below a
  * directory of that name; with a slash at its end, only that. Links only libc, for branch-guard.
  */
-#ifndef AMP_WORKTREE_GLOB_H
-#define AMP_WORKTREE_GLOB_H
+#ifndef AMP_WORK_GIT_PATHS_GLOB_H
+#define AMP_WORK_GIT_PATHS_GLOB_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * store (key reservation.<holder>.<pattern>); the hooks read the file that amp_reserve_publish
  * writes (reserved.h).
  */
-#ifndef AMP_WORKTREE_RESERVE_H
-#define AMP_WORKTREE_RESERVE_H
+#ifndef AMP_WORK_GIT_PATHS_RESERVE_H
+#define AMP_WORK_GIT_PATHS_RESERVE_H
 
 #include "message/store/store.h"
 #include "work/git/paths/reserved.h"

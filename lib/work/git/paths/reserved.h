@@ -7,8 +7,8 @@
  *
  * TASK is "-" if there is none. Links only libc, for branch-guard.
  */
-#ifndef AMP_WORKTREE_RESERVED_H
-#define AMP_WORKTREE_RESERVED_H
+#ifndef AMP_WORK_GIT_PATHS_RESERVED_H
+#define AMP_WORK_GIT_PATHS_RESERVED_H
 
 #include "work/git/paths/glob.h"
 

@@ -1,6 +1,6 @@
 /* The connection to git-worker, for the typed functions of git.h. */
-#ifndef AMP_WORKTREE_GIT_CALL_H
-#define AMP_WORKTREE_GIT_CALL_H
+#ifndef AMP_WORK_GIT_REPOSITORY_CALL_H
+#define AMP_WORK_GIT_REPOSITORY_CALL_H
 
 #include <amp/base/child.h>
 #include <amp/json/tape.h>

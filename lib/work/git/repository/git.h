@@ -11,8 +11,8 @@
  *   NO      unknown_revision     an unknown revision, branch or commit
  *   NOPERM  branch_violation     refused by the rule for protected branches (lib/work/git/rule.h)
  */
-#ifndef AMP_WORKTREE_GIT_GIT_H
-#define AMP_WORKTREE_GIT_GIT_H
+#ifndef AMP_WORK_GIT_REPOSITORY_GIT_H
+#define AMP_WORK_GIT_REPOSITORY_GIT_H
 
 #include <limits.h>
 #include <stdbool.h>

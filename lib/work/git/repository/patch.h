@@ -1,6 +1,6 @@
 /* Unified diffs, diff_urls, and the paths that a change must not touch. */
-#ifndef AMP_WORKTREE_GIT_PATCH_H
-#define AMP_WORKTREE_GIT_PATCH_H
+#ifndef AMP_WORK_GIT_REPOSITORY_PATCH_H
+#define AMP_WORK_GIT_REPOSITORY_PATCH_H
 
 #include <amp/protocol/protocol.h>
 

@@ -8,8 +8,8 @@
  * hooks, alternates, attributes, index, shallow file, grafts, replace refs and other refs are never
  * read.
  */
-#ifndef AMP_WORKTREE_GIT_QUARANTINE_H
-#define AMP_WORKTREE_GIT_QUARANTINE_H
+#ifndef AMP_WORK_GIT_REPOSITORY_QUARANTINE_H
+#define AMP_WORK_GIT_REPOSITORY_QUARANTINE_H
 
 #include "work/git/repository/git.h"
 

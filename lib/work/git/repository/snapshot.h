@@ -4,8 +4,8 @@
  * the record only, so nothing in the workspace has an effect on it.
  * HEAD, the index, the files and the list of stashes are not touched. Errors: see git.h.
  */
-#ifndef AMP_WORKTREE_GIT_SNAPSHOT_H
-#define AMP_WORKTREE_GIT_SNAPSHOT_H
+#ifndef AMP_WORK_GIT_REPOSITORY_SNAPSHOT_H
+#define AMP_WORK_GIT_REPOSITORY_SNAPSHOT_H
 
 #include "work/git/repository/git.h"
 

@@ -1,6 +1,6 @@
 /* The files of snapshot/ share this: paths of a tree, and copies of its files. */
-#ifndef AMP_WORKTREE_SNAPSHOT_PATH_H
-#define AMP_WORKTREE_SNAPSHOT_PATH_H
+#ifndef AMP_WORK_GIT_SNAPSHOT_PATH_H
+#define AMP_WORK_GIT_SNAPSHOT_PATH_H
 
 #include "work/git/snapshot/tree.h"
 

@@ -9,8 +9,8 @@
  * is repeated with the same `stage`, and has the same end: it removes the stages first, which are
  * directly in the root or in a directory of the tree.
  */
-#ifndef AMP_WORKTREE_SNAPSHOT_RESTORE_H
-#define AMP_WORKTREE_SNAPSHOT_RESTORE_H
+#ifndef AMP_WORK_GIT_SNAPSHOT_RESTORE_H
+#define AMP_WORK_GIT_SNAPSHOT_RESTORE_H
 
 #include "work/git/snapshot/tree.h"
 

@@ -16,8 +16,8 @@
  *
  * Times, owners, attributes and which names are hard links of one file are not in it.
  */
-#ifndef AMP_WORKTREE_SNAPSHOT_TREE_H
-#define AMP_WORKTREE_SNAPSHOT_TREE_H
+#ifndef AMP_WORK_GIT_SNAPSHOT_TREE_H
+#define AMP_WORK_GIT_SNAPSHOT_TREE_H
 
 #include <stdbool.h>
 #include <stdint.h>

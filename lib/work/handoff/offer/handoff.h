@@ -6,8 +6,8 @@
  * A protocol's messages are those of its row in protocol/handoff.h. One without a message to offer
  * the work to another agent has one candidate, the named one.
  */
-#ifndef AMP_FLOW_HANDOFF_H
-#define AMP_FLOW_HANDOFF_H
+#ifndef AMP_WORK_HANDOFF_OFFER_HANDOFF_H
+#define AMP_WORK_HANDOFF_OFFER_HANDOFF_H
 
 #include "message/protocol/handoff.h"
 #include "message/protocol/reply.h"

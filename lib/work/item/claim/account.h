@@ -4,8 +4,8 @@
  * of its types starts until the limit ends, in any pool of the state. Key "account.<name>", kept
  * after the end.
  */
-#ifndef AMP_FLOW_QUEUE_ACCOUNT_H
-#define AMP_FLOW_QUEUE_ACCOUNT_H
+#ifndef AMP_WORK_ITEM_CLAIM_ACCOUNT_H
+#define AMP_WORK_ITEM_CLAIM_ACCOUNT_H
 
 #include "message/record/subject.h"
 #include "work/item/claim/queue.h"

@@ -2,8 +2,8 @@
  * The queue of a state directory, for the verbs and the workers: settings, claims, heartbeats.
  * submit.h has the submissions.
  */
-#ifndef AMP_FLOW_QUEUE_QUEUE_H
-#define AMP_FLOW_QUEUE_QUEUE_H
+#ifndef AMP_WORK_ITEM_CLAIM_QUEUE_H
+#define AMP_WORK_ITEM_CLAIM_QUEUE_H
 
 #include <jansson.h>
 

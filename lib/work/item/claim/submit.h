@@ -3,8 +3,8 @@
  * tasks of the Runtime Protocol. A message that is accepted is in the ledger and is a job of the
  * queue; one that is refused is in neither.
  */
-#ifndef AMP_FLOW_QUEUE_SUBMIT_H
-#define AMP_FLOW_QUEUE_SUBMIT_H
+#ifndef AMP_WORK_ITEM_CLAIM_SUBMIT_H
+#define AMP_WORK_ITEM_CLAIM_SUBMIT_H
 
 #include "message/delivery/record/record.h"
 #include "work/item/claim/queue.h"

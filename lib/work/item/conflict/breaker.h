@@ -3,8 +3,8 @@
  * (OPEN); then one start shows whether it works again (TRIAL). All workers of a state share it: key
  * "breaker.<name>". A successful start of a closed breaker writes nothing.
  */
-#ifndef AMP_QUEUE_BREAKER_H
-#define AMP_QUEUE_BREAKER_H
+#ifndef AMP_WORK_ITEM_CONFLICT_BREAKER_H
+#define AMP_WORK_ITEM_CONFLICT_BREAKER_H
 
 #include "message/store/store.h"
 #include "work/item/conflict/machine.h"

@@ -6,8 +6,8 @@
  * work/item/order.h reads these records: jobs of a pair in PARALLEL do not block each other; of a
  * pair in SERIAL with `first` the other job does not start before that one has ended.
  */
-#ifndef AMP_QUEUE_CONFLICT_H
-#define AMP_QUEUE_CONFLICT_H
+#ifndef AMP_WORK_ITEM_CONFLICT_CONFLICT_H
+#define AMP_WORK_ITEM_CONFLICT_CONFLICT_H
 
 #include "message/record/subject.h"
 #include "work/item/conflict/machine.h"

@@ -1,7 +1,7 @@
 /* The states of a pair of jobs whose scopes overlap, and of the breaker of the command that judges
  * them. The tables are in conflict_fsm.c and breaker_fsm.c. */
-#ifndef AMP_QUEUE_CONFLICT_MACHINE_H
-#define AMP_QUEUE_CONFLICT_MACHINE_H
+#ifndef AMP_WORK_ITEM_CONFLICT_MACHINE_H
+#define AMP_WORK_ITEM_CONFLICT_MACHINE_H
 
 #include <amp/fsm/fsm.h>
 

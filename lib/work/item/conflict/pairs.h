@@ -1,7 +1,7 @@
 /* The pairs with a record (work/item/conflict/conflict.h) in the memory of one process, for the
  * order (work/item/order.h). */
-#ifndef AMP_QUEUE_CONFLICT_PAIRS_H
-#define AMP_QUEUE_CONFLICT_PAIRS_H
+#ifndef AMP_WORK_ITEM_CONFLICT_PAIRS_H
+#define AMP_WORK_ITEM_CONFLICT_PAIRS_H
 
 #include "work/item/conflict/conflict.h"
 

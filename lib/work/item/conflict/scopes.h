@@ -1,7 +1,7 @@
 /* The parsed scopes of the jobs of an order (work/item/order.h), one for each type and text: many
  * jobs have the same. */
-#ifndef AMP_QUEUE_CONFLICT_SCOPES_H
-#define AMP_QUEUE_CONFLICT_SCOPES_H
+#ifndef AMP_WORK_ITEM_CONFLICT_SCOPES_H
+#define AMP_WORK_ITEM_CONFLICT_SCOPES_H
 
 #include <stddef.h>
 

@@ -10,8 +10,8 @@
  * A worker's loop has one amp_judge: it starts the command, asks, and carries out the decisions.
  * It never waits.
  */
-#ifndef AMP_FLOW_CONFLICT_H
-#define AMP_FLOW_CONFLICT_H
+#ifndef AMP_WORK_ITEM_JUDGE_CONFLICT_H
+#define AMP_WORK_ITEM_JUDGE_CONFLICT_H
 
 #include <poll.h>
 

@@ -1,6 +1,6 @@
 /* Permits against the queue's rules (work/item/permit/permit.h) that change its records. */
-#ifndef AMP_FLOW_CONFLICT_PERMIT_H
-#define AMP_FLOW_CONFLICT_PERMIT_H
+#ifndef AMP_WORK_ITEM_JUDGE_PERMIT_H
+#define AMP_WORK_ITEM_JUDGE_PERMIT_H
 
 #include "work/item/permit/permit.h"
 

@@ -1,6 +1,6 @@
 /* The parts of work/item/judge/, for its own files. */
-#ifndef AMP_FLOW_CONFLICT_PRIVATE_H
-#define AMP_FLOW_CONFLICT_PRIVATE_H
+#ifndef AMP_WORK_ITEM_JUDGE_PRIVATE_H
+#define AMP_WORK_ITEM_JUDGE_PRIVATE_H
 
 #include "work/item/judge/conflict.h"
 

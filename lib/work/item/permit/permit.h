@@ -4,8 +4,8 @@
  * people know it as an override. The record is a proof only; what it permits is recorded with the
  * jobs (work/item/judge/permit.h).
  */
-#ifndef AMP_HITL_OVERRIDE_H
-#define AMP_HITL_OVERRIDE_H
+#ifndef AMP_WORK_ITEM_PERMIT_PERMIT_H
+#define AMP_WORK_ITEM_PERMIT_PERMIT_H
 
 #include <amp/base/id.h>
 

@@ -3,8 +3,8 @@
  * The commit has the decision, and the nack for the receiver of the open dispatch or review request
  * is in the coordinator's outbox: a running coordinator sends it, else the next one.
  */
-#ifndef AMP_FLOW_COORDINATE_CANCEL_H
-#define AMP_FLOW_COORDINATE_CANCEL_H
+#ifndef AMP_WORK_LOOP_COORDINATE_CANCEL_H
+#define AMP_WORK_LOOP_COORDINATE_CANCEL_H
 
 #include "work/task/task.h"
 

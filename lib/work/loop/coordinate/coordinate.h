@@ -2,8 +2,8 @@
  * The coordinator as a filter (AMP/1.0): reads new tasks, results, verdicts, decisions, CI status,
  * acknowledgements and escalations; writes dispatches, review requests and escalations.
  */
-#ifndef AMP_FLOW_COORDINATE_COORDINATE_H
-#define AMP_FLOW_COORDINATE_COORDINATE_H
+#ifndef AMP_WORK_LOOP_COORDINATE_COORDINATE_H
+#define AMP_WORK_LOOP_COORDINATE_COORDINATE_H
 
 #include <amp/protocol/protocol.h>
 

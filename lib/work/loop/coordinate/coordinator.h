@@ -4,8 +4,8 @@
  * speaker.c decides whether its sender may say it, receive.c takes it. In step/, kinds.c finds its
  * event and facts, step.c makes the step, compose.c composes the lines.
  */
-#ifndef AMP_FLOW_COORDINATE_COORDINATOR_H
-#define AMP_FLOW_COORDINATE_COORDINATOR_H
+#ifndef AMP_WORK_LOOP_COORDINATE_COORDINATOR_H
+#define AMP_WORK_LOOP_COORDINATE_COORDINATOR_H
 
 #include <amp/base/pipe.h>
 #include <amp/protocol/protocol.h>

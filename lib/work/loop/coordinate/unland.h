@@ -3,8 +3,8 @@
  * blockers, or to a person as a question. The dispatch or the question is in the outbox of
  * AMP_CREATE_CONSUMER, from which a running coordinator, or the next one, sends it.
  */
-#ifndef AMP_FLOW_COORDINATE_UNLAND_H
-#define AMP_FLOW_COORDINATE_UNLAND_H
+#ifndef AMP_WORK_LOOP_COORDINATE_UNLAND_H
+#define AMP_WORK_LOOP_COORDINATE_UNLAND_H
 
 #include <jansson.h>
 

@@ -4,8 +4,8 @@
  * REPO.worktrees/amp-land; the caller has the repository's landing lock, so one check uses it at a
  * time, and the next one removes what a killed one left.
  */
-#ifndef AMP_FLOW_LAND_CHECK_H
-#define AMP_FLOW_LAND_CHECK_H
+#ifndef AMP_WORK_LOOP_LAND_CHECK_H
+#define AMP_WORK_LOOP_LAND_CHECK_H
 
 #include <amp/base/id.h>
 

@@ -11,8 +11,8 @@
  * the branch has moved, else as not moved. One landing at a time: the lock is amp-land.lock in the
  * common git directory; other programs are kept out by the compare-and-set of the branch.
  */
-#ifndef AMP_FLOW_LAND_LAND_H
-#define AMP_FLOW_LAND_LAND_H
+#ifndef AMP_WORK_LOOP_LAND_LAND_H
+#define AMP_WORK_LOOP_LAND_LAND_H
 
 #include "work/git/repository/git.h"
 #include "work/task/landing/landing.h"

@@ -4,8 +4,8 @@
  * "expense.agent/<name>/<day>", "expense.day/<day>"; a day is one of UTC. Agents report what they
  * used (amp-agent-control(7)): a budget stops new work, it does not end an attempt.
  */
-#ifndef AMP_FLOW_POOL_BUDGET_H
-#define AMP_FLOW_POOL_BUDGET_H
+#ifndef AMP_WORK_LOOP_POOL_BUDGET_H
+#define AMP_WORK_LOOP_POOL_BUDGET_H
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* The pool's view of the queue's jobs has what an attempt needs, and how it leaves the job. For the
  * files of pool/. */
-#ifndef AMP_FLOW_POOL_JOBS_H
-#define AMP_FLOW_POOL_JOBS_H
+#ifndef AMP_WORK_LOOP_POOL_JOBS_H
+#define AMP_WORK_LOOP_POOL_JOBS_H
 
 #include <limits.h>
 

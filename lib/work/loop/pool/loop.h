@@ -1,6 +1,6 @@
 /* The agents of a pool use these parts of it. For the files of pool/. */
-#ifndef AMP_FLOW_POOL_LOOP_H
-#define AMP_FLOW_POOL_LOOP_H
+#ifndef AMP_WORK_LOOP_POOL_LOOP_H
+#define AMP_WORK_LOOP_POOL_LOOP_H
 
 #include "work/loop/pool/slot.h"
 

@@ -2,8 +2,8 @@
  * Pools and agents whose process was killed: nothing that they hold has a time limit of its own. A
  * process has the lock of its name until it ends.
  */
-#ifndef AMP_FLOW_POOL_LOST_H
-#define AMP_FLOW_POOL_LOST_H
+#ifndef AMP_WORK_LOOP_POOL_LOST_H
+#define AMP_WORK_LOOP_POOL_LOST_H
 
 #include "message/delivery/deadline.h"
 

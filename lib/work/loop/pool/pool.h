@@ -33,8 +33,8 @@
  * are ended as above, and their jobs are queued again. An agent that did not stop in time is FAILED
  * with agent_shutdown_timeout.
  */
-#ifndef AMP_FLOW_POOL_H
-#define AMP_FLOW_POOL_H
+#ifndef AMP_WORK_LOOP_POOL_POOL_H
+#define AMP_WORK_LOOP_POOL_POOL_H
 
 #include "work/aop/run/session.h"
 #include "work/item/claim/queue.h"

@@ -1,6 +1,6 @@
 /* The members of a pool, for its own files. */
-#ifndef AMP_FLOW_POOL_PRIVATE_H
-#define AMP_FLOW_POOL_PRIVATE_H
+#ifndef AMP_WORK_LOOP_POOL_PRIVATE_H
+#define AMP_WORK_LOOP_POOL_PRIVATE_H
 
 #include "message/pause/pause.h"
 #include "message/store/wake.h"

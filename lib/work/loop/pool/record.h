@@ -3,8 +3,8 @@
  * types, and whether it is asked to shut down. The record of a pool that was killed stays until the
  * next pool of the name, or `task-queue shutdown`, finds its lock free.
  */
-#ifndef AMP_FLOW_POOL_RECORD_H
-#define AMP_FLOW_POOL_RECORD_H
+#ifndef AMP_WORK_LOOP_POOL_RECORD_H
+#define AMP_WORK_LOOP_POOL_RECORD_H
 
 #include "message/record/subject.h"
 

@@ -1,6 +1,6 @@
 /* One agent of a pool: its worker, its fiber, and the job that it has. For the files of pool/. */
-#ifndef AMP_FLOW_POOL_SLOT_H
-#define AMP_FLOW_POOL_SLOT_H
+#ifndef AMP_WORK_LOOP_POOL_SLOT_H
+#define AMP_WORK_LOOP_POOL_SLOT_H
 
 #include "base/loop.h"
 #include "base/process/fiber.h"

@@ -3,8 +3,8 @@
  * worktree, the diff, the criteria and the result, and makes a review_verdict from its answer. The
  * reviewer's own fixes are measured with git.
  */
-#ifndef AMP_FLOW_REVIEW_REVIEW_H
-#define AMP_FLOW_REVIEW_REVIEW_H
+#ifndef AMP_WORK_LOOP_REVIEW_REVIEW_H
+#define AMP_WORK_LOOP_REVIEW_REVIEW_H
 
 #include "work/attempt/worker.h"
 

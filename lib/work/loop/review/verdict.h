@@ -1,6 +1,6 @@
 /* A review and the verdict that is made from the reviewer's answer. */
-#ifndef AMP_FLOW_REVIEW_VERDICT_H
-#define AMP_FLOW_REVIEW_VERDICT_H
+#ifndef AMP_WORK_LOOP_REVIEW_VERDICT_H
+#define AMP_WORK_LOOP_REVIEW_VERDICT_H
 
 #include "work/attempt/assignment.h"
 

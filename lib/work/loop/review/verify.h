@@ -4,8 +4,8 @@
  * accepted a verdict. Another commit with the same tree is not approved: on top of later commits it
  * would undo them.
  */
-#ifndef AMP_FLOW_REVIEW_VERIFY_H
-#define AMP_FLOW_REVIEW_VERIFY_H
+#ifndef AMP_WORK_LOOP_REVIEW_VERIFY_H
+#define AMP_WORK_LOOP_REVIEW_VERIFY_H
 
 #include "people/proof/proof.h"
 

@@ -3,8 +3,8 @@
  * branch, and answers with one task_result per subtask. The change is measured with git; the
  * agent's own assessment is passed on unverified.
  */
-#ifndef AMP_FLOW_RUN_RUN_H
-#define AMP_FLOW_RUN_RUN_H
+#ifndef AMP_WORK_LOOP_RUN_RUN_H
+#define AMP_WORK_LOOP_RUN_RUN_H
 
 #include "work/attempt/worker.h"
 #include "work/rtp/runtime.h"

@@ -1,6 +1,6 @@
 /* Tasks of the Runtime Protocol in a worker's loop (work/attempt/worker.h). */
-#ifndef AMP_FLOW_WORK_RUNTIME_H
-#define AMP_FLOW_WORK_RUNTIME_H
+#ifndef AMP_WORK_RTP_RUN_RUNTIME_H
+#define AMP_WORK_RTP_RUN_RUNTIME_H
 
 #include "work/attempt/worker.h"
 #include "work/rtp/runtime.h"

@@ -7,8 +7,8 @@
  * before the execution and ends with it. The entry names the process that made it, so an entry
  * whose process was killed is recognized and ended by amp_activity_reconcile.
  */
-#ifndef AMP_ACTIVITY_ACTIVITY_H
-#define AMP_ACTIVITY_ACTIVITY_H
+#ifndef AMP_WORK_TASK_ACTIVITY_ACTIVITY_H
+#define AMP_WORK_TASK_ACTIVITY_ACTIVITY_H
 
 #include "message/store/store.h"
 #include "json/view.h"

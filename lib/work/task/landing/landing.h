@@ -4,8 +4,8 @@
  * leaves a record from which the next call continues (work/loop/land/land.h). The task itself stays
  * done: AMP/1.0 has no state after it.
  */
-#ifndef AMP_TASK_LANDING_H
-#define AMP_TASK_LANDING_H
+#ifndef AMP_WORK_TASK_LANDING_LANDING_H
+#define AMP_WORK_TASK_LANDING_LANDING_H
 
 #include <amp/fsm/fsm.h>
 

@@ -6,8 +6,8 @@
  * root (/…), or at the workspace. `\` is a separator in drive paths only. `.` and `..` are
  * resolved, and then complete components are compared. An ambiguous path is refused.
  */
-#ifndef AMP_PROTOCOL_AOP_REACH_H
-#define AMP_PROTOCOL_AOP_REACH_H
+#ifndef AMP_MESSAGE_PROTOCOL_AOP_POLICY_REACH_H
+#define AMP_MESSAGE_PROTOCOL_AOP_POLICY_REACH_H
 
 #include <amp/base/buf.h>
 #include <amp/protocol/aop_policy.h>

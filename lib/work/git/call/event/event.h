@@ -4,8 +4,8 @@
  * and how a decision is said; hitl-prompt-hook(1) has the same table, with the sources. Nothing of
  * the event is run, and no file of it is opened.
  */
-#ifndef AMP_WORKTREE_CALL_EVENT_H
-#define AMP_WORKTREE_CALL_EVENT_H
+#ifndef AMP_WORK_GIT_CALL_EVENT_EVENT_H
+#define AMP_WORK_GIT_CALL_EVENT_EVENT_H
 
 #include <stdbool.h>
 

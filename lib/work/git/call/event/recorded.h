@@ -4,8 +4,8 @@
  * table has one row per form (recorded.c); hitl-prompt-hook(1) lists them. Formats as claude-code
  * 2.1.331, codex 0.169.0, gemini-cli 0.61.0, qwen-code 0.24.4 and opencode 1.18.33 write them.
  */
-#ifndef AMP_WORKTREE_CALL_RECORDED_H
-#define AMP_WORKTREE_CALL_RECORDED_H
+#ifndef AMP_WORK_GIT_CALL_EVENT_RECORDED_H
+#define AMP_WORK_GIT_CALL_EVENT_RECORDED_H
 
 #include <limits.h>
 

@@ -4,8 +4,8 @@
  * shell, with the person's environment but for GIT_* and AMP_*; with its end, or its time limit,
  * its process tree ends. For the files of work/item/judge/.
  */
-#ifndef AMP_FLOW_CONFLICT_EXEC_COMMAND_H
-#define AMP_FLOW_CONFLICT_EXEC_COMMAND_H
+#ifndef AMP_WORK_ITEM_JUDGE_EXEC_COMMAND_H
+#define AMP_WORK_ITEM_JUDGE_EXEC_COMMAND_H
 
 #include <amp/base/id.h>
 

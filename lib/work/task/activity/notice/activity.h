@@ -6,8 +6,8 @@
  *   …
  *   amp_flow_activity_end(s, &publisher, &entry, AMP_ACTIVITY_COMPLETED, err);
  */
-#ifndef AMP_FLOW_ACTIVITY_H
-#define AMP_FLOW_ACTIVITY_H
+#ifndef AMP_WORK_TASK_ACTIVITY_NOTICE_ACTIVITY_H
+#define AMP_WORK_TASK_ACTIVITY_NOTICE_ACTIVITY_H
 
 #include <jansson.h>
 
