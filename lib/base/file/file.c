@@ -210,15 +210,18 @@ int amp_fsync_dir(int dirfd, const char *path, struct amp_error *err)
 int amp_mkdirs(const char *path, mode_t mode, struct amp_error *err)
 {
     char part[PATH_MAX];
+    struct stat st;
     if (!path[0] || !amp_span_copy(amp_span_str(path), part, sizeof part))
         return amp_fail(err, AMP_CANTCREAT, bad_path, "cannot use the path '%s'", path);
+    /* Most often at most the last one is missing. */
+    if (mkdir(path, mode) == 0 || (stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+        return 0;
     for (char *p = part + 1;; p++) {
         if (*p != '/' && *p != '\0')
             continue;
         char c = *p;
         *p = '\0';
         if (mkdir(part, mode)) {
-            struct stat st;
             int saved = errno;
             /* A directory that exists may also answer EACCES or EROFS. */
             if (stat(part, &st) || !S_ISDIR(st.st_mode)) {
