@@ -1,25 +1,20 @@
 /* amp-ack audit: the security events of a state directory, and whether its log was changed. */
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/file.h>
-#include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
 #include "base/codes.h"
+#include "base/grow.h"
 #include "cli/list.h"
 #include "message/delivery/history/security.h"
 #include "message/delivery/sender/head.h"
-#include "message/identity/state.h"
 #include "message/store/history/history.h"
-#include "message/store/history/verify.h"
 #include "pass.h"
 
-enum { FILES_MOST = 1000, RECORD_MAX = 1 << 20 };
+enum { RECORD_MAX = 1 << 20 };
 #define TEXT_MAX ((size_t)256 << 20)
 
 static bool verify;
@@ -111,14 +106,8 @@ static int event_add(struct listing *l, const struct amp_security_event *e, stru
                                             e->id,       e->what};
     if (!is_wanted(l, e))
         return 0;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 256;
-        struct event *v = reallocarray(l->v, cap, sizeof *v);
-        if (!v)
-            return amp_fail_memory(err);
-        l->v = v;
-        l->cap = cap;
-    }
+    if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, err) < 0)
+        return -1;
     struct event x = {.off = l->text.len, .number = l->n};
     for (int i = 0; i < MEMBERS; i++) {
         x.n[i] = (uint32_t)texts[i].n;
@@ -129,43 +118,12 @@ static int event_add(struct listing *l, const struct amp_security_event *e, stru
     return 0;
 }
 
-static int file_read(struct listing *l, int fd, struct amp_error *err)
+static int error_take(void *ctx, struct amp_span record, struct amp_error *err)
 {
-    struct amp_lines lines;
-    struct amp_line line;
-    int rc = 0;
-    amp_lines_init(&lines, RECORD_MAX);
-    for (enum amp_line_result r; rc == 0 && (r = amp_lines_next(&lines, &line)) != AMP_LINE_END;) {
-        struct amp_security_event e;
-        if (r == AMP_LINE_MORE) {
-            if (amp_lines_fill(&lines, fd, err) == AMP_READ_FAILED)
-                rc = -1;
-        } else if (r == AMP_LINE) {
-            rc = amp_security_record(&l->reader, line.bytes, &e, err);
-            if (rc > 0)
-                rc = event_add(l, &e, err);
-        }
-    }
-    amp_lines_release(&lines);
-    return rc;
-}
-
-/* The files of the error log. */
-static int errors_read(struct listing *l, struct amp_error *err)
-{
-    char path[PATH_MAX];
-    for (int i = 0; i < FILES_MOST; i++) {
-        if (i == 0)
-            snprintf(path, sizeof path, "%s/error.ndjson", amp_store_dir(l->store));
-        else
-            snprintf(path, sizeof path, "%s/error.%d.ndjson", amp_store_dir(l->store), i);
-        AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0, NULL);
-        if (fd < 0 && i > 0)
-            return 0;
-        if (fd >= 0 && file_read(l, fd, err) < 0)
-            return -1;
-    }
-    return 0;
+    struct listing *l = ctx;
+    struct amp_security_event e;
+    int rc = amp_security_record(&l->reader, record, &e, err);
+    return rc > 0 ? event_add(l, &e, err) : rc;
 }
 
 static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
@@ -212,7 +170,7 @@ static int events_list(struct amp_store *s, struct amp_listing *list, struct amp
         return -1;
     amp_security_init(&l.reader);
     amp_buf_init(&l.text, TEXT_MAX);
-    int rc = errors_read(&l, err);
+    int rc = amp_store_errors_each(s, error_take, &l, err);
     if (rc == 0)
         rc = amp_store_frames(s, 0, frame_fn, &l, err);
     if (rc == 0)
@@ -279,19 +237,10 @@ static int verdict_print(const struct amp_store_verdict *v, const struct amp_err
 
 static int log_verify(struct amp_store *s, struct amp_error *err)
 {
-    __attribute__((cleanup(amp_auto_trust))) struct amp_trust *trust = NULL;
-    __attribute__((cleanup(amp_auto_verifier))) struct amp_verifier *v = NULL;
-    struct amp_verifier_options opt = {0};
+    const struct amp_store_verify how = {.note = verify_note, .progress = amp_progress};
     struct amp_store_verdict verdict;
     struct amp_error why;
-    if (amp_state_trust(ack_state, NULL, NULL, NULL, &trust, err) < 0)
-        return -1;
-    opt.trust = trust;
-    if (amp_verifier_new(&opt, &v, err) < 0)
-        return -1;
-    struct amp_store_verify how = {
-        .check = amp_head_check, .ctx = v, .note = verify_note, .progress = amp_progress};
-    int rc = amp_store_verify(s, &how, &verdict, err);
+    int rc = amp_head_verify(s, how, &verdict, err);
     if (rc < 0 && !amp_code_is(err->code, log_tampered))
         return -1;
     return verdict_print(&verdict, rc < 0 ? err : NULL, rc < 0 ? &why : err) < 0 ? -1 : rc;

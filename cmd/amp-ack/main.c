@@ -16,7 +16,8 @@
 #include "shared/values.h"
 #include "verbs.h"
 
-const char *ack_state, *ack_as;
+static const char *ack_state;
+const char *ack_as;
 int64_t ack_lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS};
 const char *ack_config, *ack_sla;

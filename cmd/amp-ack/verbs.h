@@ -8,7 +8,7 @@
 #include "shared/state.h"
 
 /* Options of the tool's own table. */
-extern const char *ack_state, *ack_as, *ack_config;
+extern const char *ack_as, *ack_config;
 extern int64_t ack_lock_timeout_ms;
 
 /* Opens the identities of the state for a tool that signs as `principal` (NULL: as nobody); *out is

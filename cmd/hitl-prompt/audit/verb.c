@@ -1,16 +1,11 @@
 /* hitl-prompt audit: who decided what, when, why, with which key and through which channel. */
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/file.h>
 #include <amp/base/num.h>
-#include <amp/json/lines.h>
 
 #include "../hitl.h"
 #include "audit.h"
@@ -19,15 +14,11 @@
 #include "cli/list.h"
 #include "message/delivery/sender/head.h"
 #include "message/delivery/sender/identity.h"
-#include "message/identity/state.h"
-#include "message/store/history/verify.h"
 #include "work/item/permit/permit.h"
 #include "work/task/landing/landing.h"
 
-#define TEXT_MAX   ((size_t)256 << 20)
-#define RECORD_MAX AUDIT_LINE_MAX
-#define FILES_MOST 1000
-#define DAYS_MS    (INT64_C(36500) * 86400000)
+#define TEXT_MAX ((size_t)256 << 20)
+#define DAYS_MS  (INT64_C(36500) * 86400000)
 
 static const char *since;
 static struct amp_list tasks, people, channels, decisions, whats;
@@ -161,19 +152,10 @@ static void chain_note(void *ctx, uint32_t seg, uint64_t off, const char *what)
 /* The chain of the log (amp-ack audit --verify). 0 also if it was changed: then intact is false. */
 static int chain_verify(struct amp_store *s, struct audit_verdict *v, struct amp_error *err)
 {
-    AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
-    AMP_CLEANUP(amp_auto_verifier) struct amp_verifier *verifier = NULL;
-    struct amp_verifier_options opt = {0};
+    const struct amp_store_verify how = {.note = chain_note};
     struct amp_store_verdict found;
 
-    if (amp_state_trust(amp_store_dir(s), NULL, NULL, NULL, &trust, err) < 0)
-        return -1;
-    opt.trust = trust;
-    if (amp_verifier_new(&opt, &verifier, err) < 0)
-        return -1;
-    const struct amp_store_verify how = {
-        .check = amp_head_check, .ctx = verifier, .note = chain_note};
-    if (amp_store_verify(s, &how, &found, err) < 0) {
+    if (amp_head_verify(s, how, &found, err) < 0) {
         if (!amp_code_is(err->code, log_tampered))
             return -1;
         snprintf(v->log, sizeof v->log, "The log was changed: %s", err->what);
@@ -255,45 +237,14 @@ static int on_commit(void *ctx, const struct amp_store_commit *c, struct amp_err
     return rc > 0 ? entry_add(a, &e, err) : rc;
 }
 
-static int file_read(struct audit *a, int fd, struct amp_error *err)
+/* A refused answer, in the error log. */
+static int error_take(void *ctx, struct amp_span record, struct amp_error *err)
 {
-    struct amp_lines lines;
-    struct amp_line line;
-    int rc = 0;
+    struct audit *a = ctx;
+    struct amp_audit_entry e;
+    int rc = amp_audit_error(&a->entries, record, &e, err);
 
-    amp_lines_init(&lines, RECORD_MAX);
-    for (enum amp_line_result r; rc == 0 && (r = amp_lines_next(&lines, &line)) != AMP_LINE_END;) {
-        struct amp_audit_entry e;
-        if (r == AMP_LINE_MORE) {
-            if (amp_lines_fill(&lines, fd, err) == AMP_READ_FAILED)
-                rc = -1;
-        } else if (r == AMP_LINE) {
-            rc = amp_audit_error(&a->entries, line.bytes, &e, err);
-            if (rc > 0)
-                rc = entry_add(a, &e, err);
-        }
-    }
-    amp_lines_release(&lines);
-    return rc;
-}
-
-/* The refused answers, in the files of the error log. */
-static int errors_read(struct audit *a, struct amp_error *err)
-{
-    char path[PATH_MAX];
-
-    for (int i = 0; i < FILES_MOST; i++) {
-        if (i == 0)
-            snprintf(path, sizeof path, "%s/error.ndjson", amp_store_dir(a->store));
-        else
-            snprintf(path, sizeof path, "%s/error.%d.ndjson", amp_store_dir(a->store), i);
-        AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0, NULL);
-        if (fd < 0 && i > 0)
-            return 0;
-        if (fd >= 0 && file_read(a, fd, err) < 0)
-            return -1;
-    }
-    return 0;
+    return rc > 0 ? entry_add(a, &e, err) : rc;
 }
 
 static const char *compared; /* the text of the entries, for qsort */
@@ -314,7 +265,7 @@ static int entries_collect(struct audit *a, struct amp_error *err)
 
     if (amp_store_range(a->store, &first, &last, err) < 0 ||
         (last > 0 && amp_store_commits(a->store, first, last, kinds, on_commit, a, err) < 0) ||
-        errors_read(a, err) < 0)
+        amp_store_errors_each(a->store, error_take, a, err) < 0)
         return -1;
     compared = a->list.text.data;
     if (a->list.n > 0)

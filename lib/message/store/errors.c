@@ -15,9 +15,10 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/num.h>
+#include <amp/json/lines.h>
 #include <amp/json/tape.h>
 
-enum { HEAD_MAX = 512, PART = 64 * 1024 };
+enum { HEAD_MAX = 512, PART = 64 * 1024, LINE_MAX_BYTES = 1 << 20, FILES_MOST = 1000 };
 
 static const char code[] = "older_records";
 
@@ -160,4 +161,37 @@ int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_
             return -1;
         return record_append(fd, st.st_size, record, err);
     }
+}
+
+static int records_read(int fd, int (*fn)(void *ctx, struct amp_span record, struct amp_error *err),
+                        void *ctx, struct amp_error *err)
+{
+    struct amp_lines lines;
+    struct amp_line line;
+    int rc = 0;
+    amp_lines_init(&lines, LINE_MAX_BYTES);
+    for (enum amp_line_result r; rc == 0 && (r = amp_lines_next(&lines, &line)) != AMP_LINE_END;) {
+        if (r == AMP_LINE_MORE && amp_lines_fill(&lines, fd, err) == AMP_READ_FAILED)
+            rc = -1;
+        else if (r == AMP_LINE)
+            rc = fn(ctx, line.bytes, err);
+    }
+    amp_lines_release(&lines);
+    return rc;
+}
+
+int amp_store_errors_each(struct amp_store *s,
+                          int (*fn)(void *ctx, struct amp_span record, struct amp_error *err),
+                          void *ctx, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < FILES_MOST; i++) {
+        char name[40];
+        name_of(i, name);
+        AMP_CLOSE int fd = amp_file_open(s->dirfd, name, O_RDONLY | O_NOFOLLOW, 0, NULL);
+        if (fd < 0 && i > 0)
+            return 0;
+        if (fd >= 0 && records_read(fd, fn, ctx, err) < 0)
+            return -1;
+    }
+    return 0;
 }

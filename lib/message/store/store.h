@@ -226,6 +226,11 @@ int amp_store_outbox_answered(struct amp_store *s, struct amp_span msg_id, struc
 /* Appends one record (a JSON line with LF) to DIR/error.ndjson. A full file is renamed, and the
  * oldest are removed (errors.c). */
 int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_error *err);
+/* Calls fn for each record, without LF, of the newest file first. fn: 0 goes on, -1 fails with err.
+ */
+int amp_store_errors_each(struct amp_store *s,
+                          int (*fn)(void *ctx, struct amp_span record, struct amp_error *err),
+                          void *ctx, struct amp_error *err);
 
 /* Until until_ms, segments with frames from `from` on are kept. 0 removes the pin. */
 int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t until_ms,

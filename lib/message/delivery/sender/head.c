@@ -6,6 +6,7 @@
 
 #include "base/codes.h"
 #include "message/identity/state.h"
+#include "message/identity/verify.h"
 #include "json/record.h"
 
 /* A segment ends rarely, so the key is read each time. */
@@ -32,7 +33,8 @@ int amp_head_sign(const char *dir, struct amp_span text, struct amp_buf *sig, st
     return amp_jw_end(&w, err);
 }
 
-int amp_head_check(void *ctx, struct amp_span text, struct amp_span sig, struct amp_error *err)
+/* Verifies a signature that amp_head_sign made: {"key","alg","time","value"}. ctx: a verifier. */
+static int head_check(void *ctx, struct amp_span text, struct amp_span sig, struct amp_error *err)
 {
     static const struct {
         const char *name;
@@ -65,4 +67,20 @@ int amp_head_check(void *ctx, struct amp_span text, struct amp_span sig, struct 
     /* A later rotation or revocation of the key does not matter: it is compared with that time. */
     return amp_verifier_text(ctx, AMP_HEAD_NAMESPACE, &s, amp_buf_span(&signed_),
                              AMP_SPAN(AMP_HEAD_PRINCIPAL), 0, &who, err);
+}
+
+int amp_head_verify(struct amp_store *s, struct amp_store_verify how, struct amp_store_verdict *out,
+                    struct amp_error *err)
+{
+    AMP_CLEANUP(amp_auto_trust) struct amp_trust *trust = NULL;
+    AMP_CLEANUP(amp_auto_verifier) struct amp_verifier *v = NULL;
+    struct amp_verifier_options opt = {0};
+    if (amp_state_trust(amp_store_dir(s), NULL, NULL, NULL, &trust, err) < 0)
+        return -1;
+    opt.trust = trust;
+    if (amp_verifier_new(&opt, &v, err) < 0)
+        return -1;
+    how.check = head_check;
+    how.ctx = v;
+    return amp_store_verify(s, &how, out, err);
 }

@@ -5,8 +5,7 @@
 #ifndef AMP_MESSAGE_DELIVERY_SENDER_HEAD_H
 #define AMP_MESSAGE_DELIVERY_SENDER_HEAD_H
 
-#include "message/identity/verify.h"
-#include "message/store/store.h"
+#include "message/store/history/verify.h"
 
 #define AMP_HEAD_PRINCIPAL "log-head"
 #define AMP_HEAD_NAMESPACE "amp-log"
@@ -15,8 +14,8 @@
 int amp_head_sign(const char *dir, struct amp_span text, struct amp_buf *sig,
                   struct amp_error *err);
 
-/* Verifies a signature that it made: {"key","alg","time","value"}. ctx: a struct amp_verifier with
- * the trust of the state. NO with the verifier's codes. */
-int amp_head_check(void *ctx, struct amp_span text, struct amp_span sig, struct amp_error *err);
+/* amp_store_verify with the trust of the state; how->check and ctx are set. */
+int amp_head_verify(struct amp_store *s, struct amp_store_verify how, struct amp_store_verdict *out,
+                    struct amp_error *err);
 
 #endif
