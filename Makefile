@@ -49,7 +49,7 @@ $(foreach h,$(filter-out ground,$(HOUSES)),$(eval OBJ_$(h) := $(call objects,lib
 # What several programs share beside the houses: opening a state, the person, findings.
 OBJ_shared := $(call objects,cmd/shared)
 # Folders whose work is done for each byte or each message.
-FAST      := base fsm json schema message/delivery message/port message/protocol message/record message/route message/store
+FAST      := base cli fsm json schema message/delivery message/port message/protocol message/record message/route message/store
 # The shared library: the public folders and the machines' tables.
 SO_SRC    := $(sort $(call sources,lib/base lib/json lib/schema lib/fsm lib/message/protocol) lib/people/machines.c \
   $(filter %_fsm.c,$(call sources,lib)))
@@ -148,6 +148,7 @@ $(BUILD)/bin/amp-validate: $(BUILD)/gen/examples.o
 # Private: the file of flags, which each object needs, has the same flags for all.
 ifeq ($(OPT),)
 $(foreach r,$(FAST),$(eval $(BUILD)/lib/$(r)/%.o: private OPT := -O2))
+$(BUILD)/cmd/amp-validate/%.o: private OPT := -O2
 $(BUILD)/pic/%.o: private OPT := -O2
 endif
 
