@@ -121,7 +121,10 @@ struct prompt {
     struct amp_store *store;
     struct amp_decider d;
     struct dialog dialog;
-    struct amp_wake wake; /* the decisions of other processes; its descriptor is -1: none */
+    /* The decisions of other processes; its descriptor is -1: none. It is opened for the first open
+     * question, because closing it takes the kernel up to 20 ms. */
+    struct amp_wake wake;
+    bool watched; /* it was opened, or cannot be */
     struct answers answers;
     struct prompt_channels channels;
     bool asking, undecided, no_terminal;
@@ -389,12 +392,20 @@ static int turn_wait(struct prompt *p, struct pollfd *fds, unsigned n, bool open
                      struct amp_error *err)
 {
     int others = 1;
+    bool first = open && !p->watched;
 
+    /* Without it, the log is looked at every second. */
+    if (first && amp_wake_open(&p->wake, amp_store_dir(p->store), err) < 0 &&
+        strcmp(err->code, "no_inotify") != 0)
+        return -1;
+    p->watched |= first;
+    if (first)
+        wait_ms = 0;
     fds[n] = (struct pollfd){.fd = open ? p->wake.log : -1, .events = POLLIN};
     if (channels_turn(&p->channels, &p->d.w, fds, n + 1, wait_ms, err) < 0 ||
         (p->wake.log >= 0 && (others = amp_wake_drain(&p->wake, err)) < 0))
         return -1;
-    return others > 0 ? lines_look(&p->d.w, err) : 0;
+    return others > 0 || first ? lines_look(&p->d.w, err) : 0;
 }
 
 /* Waits with the terminal. */
@@ -578,10 +589,6 @@ static int hitl_ask(struct amp_command *c, struct amp_error *err)
     look_for_terminal(&p, &no_terminal);
     int rc = hitl_identities(&worker.ids, err);
     worker.operator_name = hitl_operator;
-    /* Without it, the log is looked at every second. */
-    if (!rc && amp_wake_open(&p.wake, amp_store_dir(p.store), err) < 0 &&
-        strcmp(err->code, "no_inotify") != 0)
-        rc = -1;
     if (!rc && answer)
         rc = answers_open(&p.answers, answer, err);
     if (!rc)

@@ -14,11 +14,19 @@
 
 void amp_pause_watch_open(struct amp_pause_watch *p, struct amp_store *s)
 {
+    *p = (struct amp_pause_watch){.store = s, .due = true, .later = true};
+    p->wake.log = p->wake.timer = -1;
+    amp_pauses_init(&p->now);
+}
+
+/* Closing inotify takes the kernel up to 20 ms, so a tool that ends before its second look does not
+ * open it. */
+static void inotify_open(struct amp_pause_watch *p)
+{
     struct amp_error e;
 
-    *p = (struct amp_pause_watch){.store = s, .due = true};
-    amp_pauses_init(&p->now);
-    p->polls = amp_wake_open(&p->wake, amp_store_dir(s), &e) < 0;
+    p->later = false;
+    p->polls = amp_wake_open(&p->wake, amp_store_dir(p->store), &e) < 0;
 }
 
 void amp_pause_watch_feed(struct amp_pause_watch *p, struct amp_store *s)
@@ -62,7 +70,7 @@ int64_t amp_pause_watch_wait(const struct amp_pause_watch *p)
 static int writes_take(struct amp_pause_watch *p)
 {
     struct amp_error e;
-    int rc = p->polls ? 1 : p->fed ? 0 : amp_wake_drain(&p->wake, &e);
+    int rc = p->polls || p->later ? 1 : p->fed ? 0 : amp_wake_drain(&p->wake, &e);
 
     if (rc < 0) { /* the directory is gone: the next access to the state reports it */
         amp_wake_close(&p->wake);
@@ -97,7 +105,9 @@ int amp_pause_look(struct amp_pause_watch *p, struct amp_span task, struct amp_s
                    const struct amp_pause **found, struct amp_error *err)
 {
     writes_take(p); /* this look covers them */
-    p->due = false;
+    if (p->later && p->looked_ms)
+        inotify_open(p);
+    p->due = p->later;
     p->looked_ms = amp_mono_ms();
     if (amp_pauses_read(p->store, &p->now, err) < 0)
         return -1;

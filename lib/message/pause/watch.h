@@ -16,6 +16,7 @@ struct amp_pause_watch {
     struct amp_store *store;
     struct amp_wake wake;
     struct amp_pauses now;
+    bool later; /* the second look opens inotify */
     bool polls; /* there is no inotify */
     bool fed;   /* the owner notices the writes */
     bool due;   /* something was written since the last look */
@@ -23,7 +24,8 @@ struct amp_pause_watch {
     int64_t wrote_ms; /* the last write to the log; 0: none */
     uint64_t writes;  /* counts the times at which writes were noticed */
 };
-/* Begins to watch; the first look is due. It never fails: without inotify it polls. */
+/* Begins to watch; the first look is due, and a second one 20 ms later. It never fails: without
+ * inotify it polls. */
 void amp_pause_watch_open(struct amp_pause_watch *p, struct amp_store *s);
 /* Begins without a watch of its own: its owner calls amp_pause_watch_renew after writes. */
 void amp_pause_watch_feed(struct amp_pause_watch *p, struct amp_store *s);
