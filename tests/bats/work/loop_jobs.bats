@@ -176,6 +176,33 @@ A
   [ "$(git worktree list | wc -l)" = 1 ]
 }
 
+@test "run -j: an attempt that another agent repeats begins where the killed one began" {
+  local run at other
+  dispatches 1
+  cat >../executor <<A
+#!/bin/sh
+echo half >>work
+git add work && git commit -qm half
+echo "+ \$AMP_AGENT \$AMP_TASK_ID" >>$BATS_TEST_TMPDIR/at_work
+until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.02; done
+A
+  task-dispatch run --state state -j 2 -x ../executor <../messages >../results 2>../err 3>&- &
+  run=$!
+  wait_until 20 grep -q '^+' ../at_work
+  kill -KILL "$run"
+  # The conversation about the task is the other agent's, so that this one gets it.
+  at=$(echo state/run/*/kept-executor-*)
+  case $at in *executor-1*) other=${at/executor-1/executor-2} ;; *) other=${at/executor-2/executor-1} ;; esac
+  mv "$at" "$other"
+  : >../go
+  run -0 bash -c 'task-dispatch run --state state -j 2 --pause 100ms -x ../executor <../messages >../results'
+  [ "$(cut -d' ' -f2 ../at_work | sort | xargs)" = "executor-1 executor-2" ]
+  [ "$(git show work/1:work)" = half ]
+  [ "$(jq -r '(.msg // .) | select(.type == "task_result") | .payload.diff_summary.lines_added' ../results)" = 1 ]
+  # What the killed one had committed is kept under a ref.
+  [ "$(git for-each-ref refs/amp/kept | wc -l)" -ge 1 ]
+}
+
 @test "loop -j: INT ends everything; the next loop goes on" {
   local loop
   tasks 4
