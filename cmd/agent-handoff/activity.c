@@ -202,8 +202,8 @@ static int buffer_reconcile(struct amp_store *s, struct amp_error *err)
 
     if (amp_config_load(amp_tool_config, amp_tool_state, &config, err) < 0)
         return -1;
-    amp_flow_activity_limits(config, &limits);
-    if (amp_flow_activity_reconcile(s, NULL, &limits, amp_now_ms(), &n, err) < 0 ||
+    amp_notice_limits(config, &limits);
+    if (amp_notice_reconcile(s, NULL, &limits, amp_now_ms(), &n, err) < 0 ||
         amp_store_sync(s, err) < 0)
         return -1;
     if (n > 0)

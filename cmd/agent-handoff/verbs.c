@@ -83,8 +83,8 @@ static int agent_choose(struct amp_command *c, struct amp_error *err)
         amp_die_usage("which agent? --as NAME, or the environment variable AMP_AGENT");
     if (strlen(as) > 200)
         amp_die_usage("--as takes a name of at most 200 bytes");
-    return amp_flow_person_or_self(c->state, amp_cli_name(), environ, as,
-                                   "hand work over in an agent's name", err);
+    return amp_person_or_self_recorded(c->state, amp_cli_name(), environ, as,
+                                       "hand work over in an agent's name", err);
 }
 
 static int desk_open(struct handoff_desk *d, const struct amp_command *c, struct amp_error *err)

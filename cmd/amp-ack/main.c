@@ -65,7 +65,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
-    .values = amp_flow_values,
+    .values = amp_values,
     .refuse = amp_state_refuse,
     .open = ack_open,
     .close = amp_state_close,
@@ -98,7 +98,7 @@ int ack_identities(const char *principal, struct amp_identities **out, struct am
 
 int ack_person_or_self(const char *agent, const char *act, struct amp_error *err)
 {
-    return amp_flow_person_or_self(ack_state, amp_cli_name(), environ, agent, act, err);
+    return amp_person_or_self_recorded(ack_state, amp_cli_name(), environ, agent, act, err);
 }
 
 int ack_terms(struct amp_error *err)

@@ -229,7 +229,7 @@ static int all_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics *
     }
     return amp_cursors_measure(s, now_ms, metrics, err) < 0
                ? -1
-               : amp_flow_activity_measure(s, max, metrics, err);
+               : amp_notice_measure(s, max, metrics, err);
 }
 
 static void watch_count(struct watch *w)

@@ -266,7 +266,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
-    .values = amp_flow_values,
+    .values = amp_values,
     AMP_STATE_OF_TOOL,
     .summary = amp_intake_summary,
 };

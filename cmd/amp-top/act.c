@@ -56,7 +56,7 @@ static int people_read(struct amp_error *err)
 
 int top_act_allowed(const char *act, struct amp_error *err)
 {
-    return amp_flow_person_only(top_state, amp_cli_name(), environ, act, err);
+    return amp_person_only_recorded(top_state, amp_cli_name(), environ, act, err);
 }
 
 /* ---- answers ---- */

@@ -30,7 +30,7 @@ static int session_run(struct amp_command *c, struct amp_error *err)
         return -1;
     const struct amp_session_options opt = {
         .worker = amp_tool_worker, .agent = agent, .config = config, .here = here};
-    int rc = amp_flow_session(c->store, &opt, &status, err);
+    int rc = amp_session_loop(c->store, &opt, &status, err);
     amp_identities_close(amp_tool_worker.ids);
     amp_tool_worker_release();
     return rc < 0 ? -1 : (int)status;

@@ -239,7 +239,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     AMP_CONFIG_OF_RECORDER,
-    .values = amp_flow_values,
+    .values = amp_values,
     .refuse = amp_state_refuse,
     .open = verb_open,
     .close = verb_close,

@@ -1,6 +1,6 @@
 /* The settings of amp.json that several tools have without an option. */
-#ifndef AMP_FLOW_CONFIG_H
-#define AMP_FLOW_CONFIG_H
+#ifndef AMP_SHARED_CONFIG_H
+#define AMP_SHARED_CONFIG_H
 
 #include "message/delivery/admit/access.h"
 #include "message/delivery/admit/tokens.h"

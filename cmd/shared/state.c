@@ -17,7 +17,7 @@ int amp_state_refuse(const struct amp_command *c, struct amp_error *err)
     const char *who = c->verb->who;
     const char *self = who && strcmp(who, AMP_WHO_SELF) == 0 ? c->argv[0] : NULL;
 
-    return amp_flow_person_or_self(c->state, amp_cli_name(), environ, self, c->act, err);
+    return amp_person_or_self_recorded(c->state, amp_cli_name(), environ, self, c->act, err);
 }
 
 int amp_state_open(struct amp_command *c, struct amp_error *err)

@@ -176,7 +176,7 @@ static const struct kind {
     {"session", sessions_find},   {"source", sources_find},   {"task", tasks_find},
 };
 
-int amp_flow_values(const struct amp_values_ask *ask, struct amp_error *err)
+int amp_values(const struct amp_values_ask *ask, struct amp_error *err)
 {
     struct amp_store_options opt = {.lock_timeout_ms = 1000, .read_only = true, .look = true};
     struct finding f = {.ask = ask};

@@ -87,7 +87,7 @@ static int commit_add(struct export *x, const char *commit, char why[AMP_PROOF_W
     struct amp_verified v;
     const struct amp_verify what = {
         .repo = repo, .commit = commit, .ids = x->ids, .policy = &x->policy};
-    int rc = amp_flow_verify(x->store, x->git, &what, &v, err);
+    int rc = amp_commit_verify(x->store, x->git, &what, &v, err);
     if (rc == 0)
         snprintf(why, AMP_PROOF_WHY, "%s", v.why);
     if (rc <= 0 || amp_task_load(x->store, amp_span_str(v.task), &t, NULL, err) < 0)
@@ -110,7 +110,7 @@ static int task_add(struct export *x, const char *id, char why[AMP_PROOF_WHY],
         const struct amp_verify what = {
             .repo = t.repo, .commit = t.parts[i].commit, .ids = x->ids, .policy = &x->policy};
         struct amp_verified v;
-        int rc = amp_flow_verify(x->store, x->git, &what, &v, err);
+        int rc = amp_commit_verify(x->store, x->git, &what, &v, err);
         if (rc == 0)
             snprintf(why, AMP_PROOF_WHY, "%s", v.why);
         if (rc > 0)

@@ -283,7 +283,7 @@ static int state_verify(struct amp_store *store, struct amp_git *git, const char
     int rc = amp_identity_cli_open(&amp_tool_identity, &who, &ids, err);
     if (rc == 0) {
         what.ids = ids;
-        rc = amp_flow_verify(store, git, &what, &v, err);
+        rc = amp_commit_verify(store, git, &what, &v, err);
     }
     amp_identities_close(ids);
     if (rc >= 0 && json && verdict_print(&v, rc > 0, NULL, err) < 0)

@@ -110,7 +110,7 @@ static int task_run(struct amp_command *c, struct amp_error *err)
     struct amp_pool_options pool = {.run = &opt, .review = &review};
     int rc = amp_tool_forbid_load(config, &opt, err) < 0 ? -1
              : jobs > 1 || types.n ? pool_start(c->store, &amp_run_role, &opt, &pool, &status, err)
-                                   : amp_flow_run(c->store, &opt, &status, err);
+                                   : amp_run_loop(c->store, &opt, &status, err);
     amp_identities_close(amp_tool_worker.ids);
     amp_tool_forbid_free(&opt);
     amp_tool_worker_release();
@@ -135,7 +135,7 @@ static int task_review(struct amp_command *c, struct amp_error *err)
     const struct amp_run_options run = {.worker = amp_tool_worker};
     struct amp_pool_options pool = {.run = &run, .review = &opt};
     int rc = jobs > 1 ? pool_start(c->store, &amp_review_role, &opt, &pool, &status, err)
-                      : amp_flow_review(c->store, &opt, &status, err);
+                      : amp_review_loop(c->store, &opt, &status, err);
     amp_identities_close(amp_tool_worker.ids);
     amp_tool_worker_release();
     return rc ? -1 : (int)status;

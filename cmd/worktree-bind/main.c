@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         .statuses = statuses,
         .machines = machines,
         AMP_CONFIG_OF_TAKER,
-        .values = amp_flow_values,
+        .values = amp_values,
         .summary = amp_intake_summary,
         .refuse = amp_state_refuse,
         .open = bind_open,

@@ -133,7 +133,7 @@ const struct amp_deadline amp_deadlines[] = {
     {"handoff", "handoffs whose candidate did not answer go to the next one, or expire",
      AMP_HANDOFF_KIND, .run = amp_handoffs_due_run},
     {"activity", "the activity buffer: entries without a process, and the history",
-     AMP_ACTIVITY_KIND, .sweep = amp_flow_activity_sweep, .upkeep = true},
+     AMP_ACTIVITY_KIND, .sweep = amp_notice_sweep, .upkeep = true},
     {"reply", "records of answers are removed after a week", AMP_REPLY_KIND, .upkeep = true},
     {"session_review", "records of reviews of RESPONSEs are removed", AMP_SESSION_REVIEW_KIND,
      .upkeep = true},

@@ -30,7 +30,7 @@ void amp_tool_verb_close(struct amp_command *c);
 /* Members of struct amp_tool that the tools of work have in common; include
  * message/delivery/intake.h and cmd/shared/values.h. */
 #define AMP_TOOL_OF_WORK                                                                           \
-    .opts = amp_tool_opts, .statuses = amp_tool_statuses, .values = amp_flow_values,               \
+    .opts = amp_tool_opts, .statuses = amp_tool_statuses, .values = amp_values,                    \
     .refuse = amp_state_refuse, .open = amp_tool_verb_open, .close = amp_tool_verb_close,          \
     .summary = amp_intake_summary
 

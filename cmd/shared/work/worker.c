@@ -111,7 +111,7 @@ int amp_tool_worker_settle(enum amp_tool_command need, json_t **config, struct a
         amp_die_usage("the agent's command is needed: --exec COMMAND…, or for TASKs of sessions "
                       "providers.NAME.command in amp.json");
     limits_read(*config);
-    amp_flow_activity_limits(*config, &amp_tool_worker.activity);
+    amp_notice_limits(*config, &amp_tool_worker.activity);
     amp_tool_worker.argv = amp_tool_exec.n ? amp_tool_exec.v : NULL;
     return 0;
 }

@@ -79,7 +79,7 @@ static int state_verify(struct landing *l, const char *commit, struct amp_error 
         .repo = l->repo, .commit = commit, .ids = l->person->ids, .policy = &policy};
 
     return task_policy(&policy, err) < 0 ? -1
-                                         : amp_flow_verify(l->store, l->git, &what, &l->v, err);
+                                         : amp_commit_verify(l->store, l->git, &what, &l->v, err);
 }
 
 /* Only the work of a task that is done lands, and only all of it. */

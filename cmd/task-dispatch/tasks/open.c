@@ -52,7 +52,8 @@ static int worktree_make(struct opening *o, struct amp_error *err)
     const char *commit = last_commit(t);
     struct amp_git_worktree_spec spec = {.repo = t->repo, .branch = t->branch, .path = o->path};
 
-    if (amp_flow_person_only(amp_tool_state, amp_cli_name(), environ, "make a worktree", err) < 0 ||
+    if (amp_person_only_recorded(amp_tool_state, amp_cli_name(), environ, "make a worktree", err) <
+            0 ||
         amp_git_info(o->git, t->repo, &info, err) < 0)
         return -1;
     size_t n = strlen(info.common);

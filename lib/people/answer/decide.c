@@ -205,7 +205,7 @@ static int subject_suspend(void *ctx, const struct amp_view *v, int64_t now_ms,
     struct amp_worker *w = ctx;
     const struct amp_suspend how = {.by = w->opt->consumer, .say = w->opt->note, .now_ms = now_ms};
 
-    return amp_flow_suspend_view(w->store, v, &how, err);
+    return amp_suspend_view(w->store, v, &how, err);
 }
 
 static int task_ended(void *ctx, struct amp_span task, bool *ended, struct amp_error *err)

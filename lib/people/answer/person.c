@@ -52,8 +52,8 @@ static void refusal_record(const char *state, const char *tool, const struct amp
     amp_store_close(store);
 }
 
-int amp_flow_person_or_self(const char *state, const char *tool, char *const *envp,
-                            const char *name, const char *act, struct amp_error *err)
+int amp_person_or_self_recorded(const char *state, const char *tool, char *const *envp,
+                                const char *name, const char *act, struct amp_error *err)
 {
     if (amp_person_or_self(envp, name, act, err) == 0)
         return 0;
@@ -62,8 +62,8 @@ int amp_flow_person_or_self(const char *state, const char *tool, char *const *en
     return -1;
 }
 
-int amp_flow_person_only(const char *state, const char *tool, char *const *envp, const char *act,
-                         struct amp_error *err)
+int amp_person_only_recorded(const char *state, const char *tool, char *const *envp,
+                             const char *act, struct amp_error *err)
 {
-    return amp_flow_person_or_self(state, tool, envp, NULL, act, err);
+    return amp_person_or_self_recorded(state, tool, envp, NULL, act, err);
 }

@@ -7,10 +7,10 @@
 
 /* amp_person_only (work/git/person.h); a refusal is also recorded, as permission_denied, in the
  * error log of `state`. state: NULL, or a directory, which is not created. */
-int amp_flow_person_only(const char *state, const char *tool, char *const *envp, const char *act,
-                         struct amp_error *err);
+int amp_person_only_recorded(const char *state, const char *tool, char *const *envp,
+                             const char *act, struct amp_error *err);
 /* Does the same for what belongs to the agent `name`: amp_person_or_self. */
-int amp_flow_person_or_self(const char *state, const char *tool, char *const *envp,
-                            const char *name, const char *act, struct amp_error *err);
+int amp_person_or_self_recorded(const char *state, const char *tool, char *const *envp,
+                                const char *name, const char *act, struct amp_error *err);
 
 #endif

@@ -69,9 +69,9 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     c->criteria = amp_buf_span(&k->criteria);
     amp_buf_release(&k->activity);
     amp_buf_init(&k->activity, AMP_ACTIVITY_SCOPE_BYTES * 2);
-    if (amp_flow_activity_scope(w->store, amp_span_str(w->opt->agent),
-                                amp_span_str(*k->repo ? k->repo : k->in_repo),
-                                amp_span_str(k->task), &k->activity, err) < 0)
+    if (amp_notice_scope(w->store, amp_span_str(w->opt->agent),
+                         amp_span_str(*k->repo ? k->repo : k->in_repo), amp_span_str(k->task),
+                         &k->activity, err) < 0)
         return -1;
     c->activity = amp_buf_span(&k->activity);
     c->extra = k->extra ? k->extra : amp_agent_git_env();
@@ -253,7 +253,7 @@ static int activity_begin(struct amp_worker *w, const struct amp_assignment *k,
 {
     const struct amp_activity a = activity_of(w, k);
     const struct amp_activity_publisher p = publisher_of(w);
-    return amp_flow_activity_begin(w->store, &p, &a, err);
+    return amp_notice_begin(w->store, &p, &a, err);
 }
 
 static int activity_end(struct amp_worker *w, const struct amp_assignment *k, struct amp_error *err)
@@ -265,7 +265,7 @@ static int activity_end(struct amp_worker *w, const struct amp_assignment *k, st
                                                [AMP_END_STOPPED] = AMP_ACTIVITY_STOPPED};
     const struct amp_activity a = activity_of(w, k);
     const struct amp_activity_publisher p = publisher_of(w);
-    return amp_flow_activity_end(w->store, &p, &a, of[k->end], err);
+    return amp_notice_end(w->store, &p, &a, of[k->end], err);
 }
 
 /* The time limit of the attempt; -1: none. */

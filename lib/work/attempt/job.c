@@ -175,7 +175,7 @@ int amp_worker_escalate(struct amp_worker *w, const struct amp_view *v,
         .now_ms = a.now_ms,
     };
     w->opt->note("%s: escalated %s: %s", task, a.type, a.description);
-    return amp_flow_suspend(w->store, &s, err);
+    return amp_suspend_task(w->store, &s, err);
 }
 
 int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,

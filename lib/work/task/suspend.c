@@ -84,7 +84,7 @@ static int is_withdrawn(struct amp_store *s, const struct amp_suspend *a, bool *
     return 0;
 }
 
-int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err)
+int amp_suspend_task(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err)
 {
     struct walk w = {.s = s, .a = a};
     const struct amp_task_suspension t = {a->task_id, a->ref, a->type, a->by, a->now_ms};
@@ -100,7 +100,7 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
         return -1;
     /* Lifts suspensions that were made under the other setting. */
     if (a->level == AMP_LEVEL_CRITICAL && is_task_only())
-        return amp_flow_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
+        return amp_task_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
     if (amp_task_each_agent(s, a->task_id, on_claimant, &w, err) ||
         amp_agent_each(s, a->task_id, on_agent, &w, err))
         return -1;
@@ -117,7 +117,7 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
         if (is_withdrawn(s, a, &gone, err) < 0)
             return -1;
         if (gone)
-            return amp_flow_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
+            return amp_task_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
     }
     if (w.n && a->say)
         a->say("task %.*s suspends its %s %s because of %.*s: work on all other tasks also waits "
@@ -130,8 +130,8 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
     return 0;
 }
 
-int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *v,
-                          const struct amp_suspend *how, struct amp_error *err)
+int amp_suspend_view(struct amp_store *s, const struct amp_view *v, const struct amp_suspend *how,
+                     struct amp_error *err)
 {
     char type[64], party[32];
     const struct amp_suspend a = {
@@ -147,7 +147,7 @@ int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *v,
 
     amp_span_copy(v->body.escalation.type, type, sizeof type);
     amp_span_copy(v->body.escalation.triggered_by, party, sizeof party);
-    return amp_flow_suspend(s, &a, err);
+    return amp_suspend_task(s, &a, err);
 }
 
 struct lift {
@@ -165,7 +165,7 @@ static int on_lift(void *ctx, const char *name, const struct amp_agent_status *s
     return st->suspended ? amp_agent_lift(l->s, &one, NULL, err) : 0;
 }
 
-int amp_flow_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
+int amp_task_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
                          int64_t now_ms, struct amp_error *err)
 {
     struct lift l = {s, ref, now_ms};

@@ -33,14 +33,14 @@ struct amp_suspend {
 };
 /* Idempotent. Related agents are those that claimed work of the task and those whose last task it
  * was. Call amp_store_sync before reporting the suspension. */
-int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err);
+int amp_suspend_task(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err);
 /* Suspends by the view of an escalation; uses only by, say and now_ms of `how`. */
-int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *escalation,
-                          const struct amp_suspend *how, struct amp_error *err);
+int amp_suspend_view(struct amp_store *s, const struct amp_view *escalation,
+                     const struct amp_suspend *how, struct amp_error *err);
 
 /* After a decision: lifts the suspensions of the task's agents by `ref` (empty: by any escalation
  * of the task). The coordinator lifts the task's own suspension. */
-int amp_flow_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
+int amp_task_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
                          int64_t now_ms, struct amp_error *err);
 
 #endif

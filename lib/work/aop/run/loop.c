@@ -545,7 +545,7 @@ const struct amp_worker_role amp_session_role = {.ours = role_ours,
                                                  .work = role_work,
                                                  .in_sessions = true};
 
-int amp_flow_session(struct amp_store *s, const struct amp_session_options *opt,
+int amp_session_loop(struct amp_store *s, const struct amp_session_options *opt,
                      enum amp_status *status, struct amp_error *err)
 {
     struct amp_session_options mine = *opt;

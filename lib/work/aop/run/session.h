@@ -28,7 +28,7 @@ bool amp_session_is_task(const struct amp_view *v);
 /* The context of a worker with this role is its struct amp_session_options. */
 extern const struct amp_worker_role amp_session_role;
 /* Runs until the input ends and no TASK can continue. */
-int amp_flow_session(struct amp_store *s, const struct amp_session_options *opt,
+int amp_session_loop(struct amp_store *s, const struct amp_session_options *opt,
                      enum amp_status *status, struct amp_error *err);
 
 #endif

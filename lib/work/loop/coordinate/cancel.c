@@ -66,7 +66,7 @@ static int cancel_follow(struct amp_store *s, struct cancel *c, struct amp_error
         amp_settle_known(s, amp_span_str(c->step.called_off), AMP_STAGE_FAILED, "coordinator",
                          AMP_SPAN("terminated"), by->now_ms, err) < 0)
         return -1;
-    return amp_flow_lift_agents(s, by->task, AMP_SPAN(""), by->now_ms, err) < 0 ||
+    return amp_task_lift_agents(s, by->task, AMP_SPAN(""), by->now_ms, err) < 0 ||
                    amp_store_sync(s, err) < 0 || amp_task_file(s, by->task, err) < 0
                ? -1
                : 0;

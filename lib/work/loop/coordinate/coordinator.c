@@ -268,7 +268,7 @@ int amp_coordinator_suspend(struct amp_coordinator *c, struct amp_span task, con
                                   .by = c->opt->consumer,
                                   .say = c->opt->warn,
                                   .now_ms = now_ms};
-    return amp_flow_suspend(c->store, &a, err);
+    return amp_suspend_task(c->store, &a, err);
 }
 
 /* Suspends the agents of a suspended task; lifts the suspensions of one without open escalations.
@@ -280,7 +280,7 @@ static int agents_restore(struct amp_coordinator *c, const struct amp_task *t, s
     if (amp_task_is_suspended(t))
         return amp_coordinator_suspend(c, id, t->suspended.ref, t->suspended.type, now_ms, err);
     return json_array_size(t->open) ? 0
-                                    : amp_flow_lift_agents(c->store, id, AMP_SPAN(""), now_ms, err);
+                                    : amp_task_lift_agents(c->store, id, AMP_SPAN(""), now_ms, err);
 }
 
 int amp_coordinator_revoke(struct amp_coordinator *c, struct amp_span task, struct amp_span ref,
@@ -300,7 +300,7 @@ int amp_coordinator_revoke(struct amp_coordinator *c, struct amp_span task, stru
         *err = no;
         return -1;
     }
-    return amp_flow_lift_agents(c->store, task, ref, now_ms, err);
+    return amp_task_lift_agents(c->store, task, ref, now_ms, err);
 }
 
 /* A process that was killed after the step of a withdrawal did not end the question. */

@@ -355,7 +355,7 @@ static int agents_update(struct amp_coordinator *c, struct amp_step *st, struct 
             return -1;
         if (v->body.decision.word == AMP_DO_TERMINATE)
             ref = AMP_SPAN("");
-        return amp_flow_lift_agents(c->store, v->task, ref, st->now_ms, err);
+        return amp_task_lift_agents(c->store, v->task, ref, st->now_ms, err);
     }
     if (v->kind == AMP_KIND_ESCALATION) {
         char ref[AMP_MSG_ID_MAX];
@@ -365,12 +365,12 @@ static int agents_update(struct amp_coordinator *c, struct amp_step *st, struct 
         amp_coordinator_pause(c);
         const struct amp_suspend how = {
             .by = c->opt->consumer, .say = c->opt->warn, .now_ms = st->now_ms};
-        return amp_flow_suspend_view(c->store, &asked, &how, err);
+        return amp_suspend_view(c->store, &asked, &how, err);
     }
     if (amp_coordinator_withdraws(v))
         return *st->nack ? 0 : withdrawal_follow(c, st, err);
     if (st->lift)
-        return amp_flow_lift_agents(c->store, v->task, AMP_SPAN(""), st->now_ms, err);
+        return amp_task_lift_agents(c->store, v->task, AMP_SPAN(""), st->now_ms, err);
     return *st->suspend_ref ? amp_coordinator_suspend(c, v->task, st->suspend_ref, st->suspend_type,
                                                       st->now_ms, err)
                             : 0;

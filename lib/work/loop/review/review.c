@@ -348,7 +348,7 @@ const struct amp_worker_role amp_review_role = {.takes = AMP_KIND_REVIEW,
                                                 .admit = request_admit,
                                                 .work = review_work};
 
-int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
+int amp_review_loop(struct amp_store *s, const struct amp_review_options *opt,
                     enum amp_status *status, struct amp_error *err)
 {
     struct amp_review_options mine = *opt;

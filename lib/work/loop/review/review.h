@@ -12,7 +12,7 @@ struct amp_review_options {
     struct amp_worker_options worker;
     bool verdict_by_exit; /* without an answer the exit status decides: 0 approves, 1 rejects */
 };
-int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
+int amp_review_loop(struct amp_store *s, const struct amp_review_options *opt,
                     enum amp_status *status, struct amp_error *err);
 
 /* For a pool: the context of a worker with this role is its struct amp_review_options. */

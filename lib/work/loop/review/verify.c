@@ -166,8 +166,8 @@ static int work_verify(struct amp_store *s, struct amp_git *g, const struct amp_
     return merge_verify(s, what, &look, &merged, out, err);
 }
 
-int amp_flow_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
-                    struct amp_verified *out, struct amp_error *err)
+int amp_commit_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
+                      struct amp_verified *out, struct amp_error *err)
 {
     struct amp_verified v;
     int rc = work_verify(s, g, what, &v, err);

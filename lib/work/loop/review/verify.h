@@ -34,7 +34,7 @@ struct amp_verify {
  * 0: it is not, and why is filled; -1: failure. A verdict counts if its task accepted it, and with
  * identities if its proof holds (people/proof/proof.h); with no_coordinator also if the task is
  * unknown. The records that the result depends on are synced. */
-int amp_flow_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
-                    struct amp_verified *out, struct amp_error *err);
+int amp_commit_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
+                      struct amp_verified *out, struct amp_error *err);
 
 #endif

@@ -629,7 +629,7 @@ const struct amp_worker_role amp_run_role = {.ours = run_ours,
                                              .admit = dispatch_admit,
                                              .work = dispatch_work};
 
-int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
+int amp_run_loop(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err)
 {
     struct amp_run_options mine = *opt;

@@ -16,7 +16,7 @@ struct amp_run_options {
     /* Path patterns that work of a risk level must not change; NULL-terminated or NULL. */
     const char *const *forbid[AMP_RISK_HIGH + 1];
 };
-int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
+int amp_run_loop(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err);
 
 /* For a pool: the context of a worker with this role is its struct amp_run_options. */

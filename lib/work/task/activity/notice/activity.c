@@ -16,7 +16,7 @@ static int64_t setting(const json_t *section, const char *key)
     return json_integer_value(json_object_get(section, key));
 }
 
-void amp_flow_activity_limits(const json_t *config, struct amp_activity_limits *out)
+void amp_notice_limits(const json_t *config, struct amp_activity_limits *out)
 {
     const json_t *section = json_object_get(config, "activity");
 
@@ -53,14 +53,14 @@ static int fault_record(struct amp_store *s, const struct amp_activity_publisher
                : 0;
 }
 
-int amp_flow_activity_begin(struct amp_store *s, const struct amp_activity_publisher *p,
-                            const struct amp_activity *a, struct amp_error *err)
+int amp_notice_begin(struct amp_store *s, const struct amp_activity_publisher *p,
+                     const struct amp_activity *a, struct amp_error *err)
 {
     struct amp_activity_room room;
     char agent[256], text[256];
 
     amp_span_copy(a->agent, agent, sizeof agent);
-    if (amp_flow_activity_reconcile(s, agent, &p->limits, a->began_ms, NULL, err) < 0)
+    if (amp_notice_reconcile(s, agent, &p->limits, a->began_ms, NULL, err) < 0)
         return -1;
     if (amp_activity_begin(s, a, &p->limits, &room, err) < 0) {
         if (err->status != AMP_NO)
@@ -76,9 +76,8 @@ int amp_flow_activity_begin(struct amp_store *s, const struct amp_activity_publi
     return fault_record(s, p, a, AMP_SEV_WARNING, AMP_CODE(activity_buffer_high), text, err);
 }
 
-int amp_flow_activity_end(struct amp_store *s, const struct amp_activity_publisher *p,
-                          const struct amp_activity *a, enum amp_activity_end how,
-                          struct amp_error *err)
+int amp_notice_end(struct amp_store *s, const struct amp_activity_publisher *p,
+                   const struct amp_activity *a, enum amp_activity_end how, struct amp_error *err)
 {
     return amp_activity_end(s, a, how, amp_now_ms(), &p->limits, err);
 }
@@ -113,8 +112,8 @@ static int scope_add(void *ctx, const struct amp_activity *a, struct amp_error *
                : 0;
 }
 
-int amp_flow_activity_scope(struct amp_store *s, struct amp_span agent, struct amp_span repo,
-                            struct amp_span task, struct amp_buf *out, struct amp_error *err)
+int amp_notice_scope(struct amp_store *s, struct amp_span agent, struct amp_span repo,
+                     struct amp_span task, struct amp_buf *out, struct amp_error *err)
 {
     AMP_BUF struct amp_buf one = {.max = AMP_ACTIVITY_SCOPE_BYTES};
     const struct amp_activity_filter f = {.repo = repo, .task = repo.n > 0 ? AMP_SPAN("") : task};
@@ -137,17 +136,17 @@ static bool task_is_over(void *ctx, struct amp_store *s, struct amp_span task)
     return amp_task_status(s, task, &st, &err) == 0 && st.found && st.terminal;
 }
 
-int amp_flow_activity_reconcile(struct amp_store *s, const char *agent,
-                                const struct amp_activity_limits *limits, int64_t now_ms,
-                                uint32_t *n, struct amp_error *err)
+int amp_notice_reconcile(struct amp_store *s, const char *agent,
+                         const struct amp_activity_limits *limits, int64_t now_ms, uint32_t *n,
+                         struct amp_error *err)
 {
     const struct amp_activity_reconcile how = {
         .agent = agent, .task_ended = task_is_over, .now_ms = now_ms};
     return amp_activity_reconcile(s, &how, limits, n, err);
 }
 
-int amp_flow_activity_measure(struct amp_store *s, int64_t max, struct amp_metrics *metrics,
-                              struct amp_error *err)
+int amp_notice_measure(struct amp_store *s, int64_t max, struct amp_metrics *metrics,
+                       struct amp_error *err)
 {
     const struct amp_metric_labels none = {0};
     uint64_t n;
@@ -162,8 +161,8 @@ int amp_flow_activity_measure(struct amp_store *s, int64_t max, struct amp_metri
     return 0;
 }
 
-int amp_flow_activity_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                            struct amp_error *err)
+int amp_notice_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                     struct amp_error *err)
 {
     const struct amp_activity_limits limits = {0};
     const struct amp_activity_reconcile how = {
