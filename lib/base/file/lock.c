@@ -142,8 +142,7 @@ static int lock_take(int fd, short type, int64_t timeout_ms, struct amp_error *e
             return 0;
         errno = saved;
         if (sig || (ending && errno == EINTR))
-            return amp_fail(err, AMP_INTERRUPTED, interrupted,
-                            "interrupted while another process held the lock");
+            return amp_fail(err, AMP_INTERRUPTED, interrupted, "interrupted");
         if (errno != EINTR)
             return amp_fail_errno(err, AMP_IOERR, "cannot lock");
     }
