@@ -31,7 +31,7 @@ static const struct amp_opt queue_list_opts[] = {
 
 struct row {
     struct amp_queue_job j;
-    struct amp_store *store;
+    struct amp_store *store; /* NULL: no job has conflicts or permits */
     struct amp_span work;
     int64_t since_ms; /* of its end or its submission */
     char level[48];
@@ -46,6 +46,7 @@ struct listing {
     struct queue_desk desk;
     struct amp_listing *list;
     struct amp_buf mem;
+    bool conflicts; /* there are some, or permits */
 };
 
 static bool is_wanted(const struct amp_queue_job *j)
@@ -60,7 +61,7 @@ static void conflicts_put(const void *row, const char *key, struct amp_jw *w)
     const struct row *r = row;
 
     (void)key;
-    if (amp_conflict_members(w, r->store, r->j.id, &w->err) < 0)
+    if (r->store && amp_conflict_members(w, r->store, r->j.id, &w->err) < 0)
         w->failed = true;
 }
 
@@ -138,7 +139,7 @@ static int job_print(struct listing *l, const struct amp_queue_job *j,
                      const struct amp_order_place *p, struct amp_error *err)
 {
     struct row row = {.j = *j,
-                      .store = l->desk.store,
+                      .store = l->conflicts ? l->desk.store : NULL,
                       .work = j->task.n ? j->task : j->message,
                       .since_ms = j->ended_ms ? j->ended_ms : j->submitted_ms,
                       .age_ms = -1,
@@ -181,7 +182,8 @@ static int states_print(struct listing *l, int first, int last, struct amp_error
 static int listing_open(struct listing *l, struct amp_store *s, struct amp_error *err)
 {
     amp_buf_init(&l->mem, LINE_MAX_BYTES);
-    return queue_desk_open(&l->desk, s, err);
+    return queue_desk_open(&l->desk, s, err) < 0 || amp_conflict_any(s, &l->conflicts, err) < 0 ? -1
+                                                                                                : 0;
 }
 
 static void listing_close(struct listing *l)

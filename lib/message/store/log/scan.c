@@ -27,14 +27,25 @@ struct window {
 
 enum { STEP = 2 * AMP_FRAME_MAX };
 
-/* Makes the bytes from `at` on available: the largest size of a frame, or up to the segment's end.
- */
+/* Whether the frame at `at` was read as a whole. */
+static bool has_frame(const struct window *w, uint64_t at)
+{
+    struct amp_frame_head h;
+
+    if (at < w->off || at >= w->off + w->buf->len)
+        return false;
+    size_t n = w->buf->len - (size_t)(at - w->off);
+    return amp_frame_peek(w->buf->data + (at - w->off), n, &h) && h.size <= n;
+}
+
+/* Makes the frame at `at` available; of bytes that are none, the largest size of a frame, or those
+ * up to the segment's end. */
 static int window_at(struct window *w, uint64_t at, const char **p, size_t *n,
                      struct amp_error *err)
 {
     uint64_t rest = w->size - at;
     uint64_t want = rest < AMP_FRAME_MAX ? rest : AMP_FRAME_MAX;
-    if (at < w->off || at + want > w->off + w->buf->len) {
+    if ((at < w->off || at + want > w->off + w->buf->len) && !has_frame(w, at)) {
         uint64_t take = rest < STEP ? rest : STEP;
         amp_buf_reset(w->buf);
         w->off = at;

@@ -70,6 +70,8 @@ int amp_conflicts_tend(struct amp_store *s, int64_t now_ms, const char *actor, u
 struct amp_jw;
 int amp_conflict_members(struct amp_jw *w, struct amp_store *s, struct amp_span job,
                          struct amp_error *err);
+/* Whether any job has them. */
+int amp_conflict_any(struct amp_store *s, bool *any, struct amp_error *err);
 /* A sentence about the breaker if it is not closed; "": it is. */
 int amp_conflict_notice(struct amp_store *s, char *out, size_t size, struct amp_error *err);
 

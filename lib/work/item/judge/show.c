@@ -73,6 +73,27 @@ static int override_put(void *ctx, const struct amp_permit *o, struct amp_error 
     return 0;
 }
 
+static int conflict_met(void *ctx, const void *rec, struct amp_error *err)
+{
+    (void)rec, (void)err;
+    *(bool *)ctx = true;
+    return 1;
+}
+
+static int permit_met(void *ctx, const struct amp_permit *o, struct amp_error *err)
+{
+    return conflict_met(ctx, o, err);
+}
+
+int amp_conflict_any(struct amp_store *s, bool *any, struct amp_error *err)
+{
+    *any = false;
+    if (amp_subject_each(&amp_conflict_subject, s, NULL, conflict_met, any, err) < 0 ||
+        (!*any && amp_permit_each(s, AMP_SPAN(""), permit_met, any, err) < 0))
+        return -1;
+    return 0;
+}
+
 int amp_conflict_members(struct amp_jw *w, struct amp_store *s, struct amp_span job,
                          struct amp_error *err)
 {

@@ -124,7 +124,9 @@ static int about_visit(void *ctx, const void *rec, struct amp_error *err)
     const struct about *a = ctx;
     const struct amp_permit *o = rec;
 
-    return amp_span_eq(o->job, a->job) || amp_span_eq(o->other, a->job) ? a->fn(a->ctx, o, err) : 0;
+    return !a->job.n || amp_span_eq(o->job, a->job) || amp_span_eq(o->other, a->job)
+               ? a->fn(a->ctx, o, err)
+               : 0;
 }
 
 int amp_permit_each(struct amp_store *s, struct amp_span job, amp_permit_fn fn, void *ctx,

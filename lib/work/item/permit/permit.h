@@ -51,7 +51,7 @@ int amp_permit_text(const struct amp_permit *o, struct amp_buf *out, struct amp_
  * so long after its end; the log has the commit. Sync afterwards. */
 int amp_permit_record(struct amp_store *s, const struct amp_permit *o, int64_t keep_ms,
                       const char *actor, struct amp_error *err);
-/* Calls fn for each permit about a job, NULL: any, in no order; fn returns 0, 1 (stop) or -1. */
+/* Calls fn for each permit about a job, empty: any, in no order; fn returns 0, 1 (stop) or -1. */
 typedef int (*amp_permit_fn)(void *ctx, const struct amp_permit *o, struct amp_error *err);
 int amp_permit_each(struct amp_store *s, struct amp_span job, amp_permit_fn fn, void *ctx,
                     struct amp_error *err);
