@@ -39,6 +39,8 @@ int amp_table_row(struct amp_table *t, const struct amp_span *cells, int n, stru
 
 void amp_table_tint(struct amp_table *t, int column, enum amp_tint tint)
 {
+    if (t->tints.len < (size_t)t->columns) /* there was no memory for the row */
+        return;
     t->tints.data[t->tints.len - (size_t)t->columns + (size_t)column] = (char)tint;
 }
 

@@ -279,12 +279,12 @@ limit() {
   got_no out.ndjson '.type == "task_result"'
   # The words of limits have no seconds, and the machine may be slow.
   cat "$state"/log/*.ndjson | jq -es --argjson due "$((($(date +%s) + $2) * 1000))" \
-    'any(.[]; (.key // "" | startswith("job.")) and .to == "PARKED" and .due < $due + 61000 and .due > $due - 200000)'
+    'any(.[]; (.key // "" | startswith("queue.")) and .to == "PARKED" and ((.state.until | sub("[.][0-9]+Z"; "Z") | fromdate * 1000) | . < $due + 61000 and . > $due - 200000))'
   # It is not tried again at once.
   [ "$(grep -c '"scene"' "$BATS_TEST_TMPDIR/requests")" -eq 1 ]
 }
 # has_ended STATE: the attempt of the only job.
-has_ended() { cat "$1"/log/*.ndjson | jq -es 'any(.[]; (.key // "" | startswith("job.")) and (.to // "" | IN("PARKED", "DONE", "FAILED")))'; }
+has_ended() { cat "$1"/log/*.ndjson | jq -es 'any(.[]; (.key // "" | startswith("queue.")) and (.to // "" | IN("PARKED", "DONE", "FAILED")))'; }
 
 # cell_killed AGENT: the command line is killed in the middle; the next attempt does the work.
 cell_killed() {

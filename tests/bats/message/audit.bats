@@ -197,7 +197,10 @@ verify() {
   fill() { message task_dispatch | jq -c --arg d "$1" '. as $m | range(150) as $i | $m | .msg_id += "\($d)\(1000 + $i)"' | amp-ack >/dev/null; }
   fill 1
   run -0 amp-ack export archive
-  [[ $output =~ frames\ 1\ to\ [0-9]+\ in\ ([0-9]+)\ segments,\ ([0-9]+)\ of\ them\ new ]]
+  [[ $output =~ frames\ 1\ to\ [0-9]+\ in\ ([0-9]+)\ segments,\ ([0-9]+)\ of\ them\ new ]] || {
+    echo "$output"
+    false
+  }
   [ "${BASH_REMATCH[1]}" -ge 1 ]
   [ "${BASH_REMATCH[1]}" -eq "${BASH_REMATCH[2]}" ]
   cmp old/log/000001.ndjson archive/log/000001.ndjson

@@ -240,7 +240,7 @@ EOS
   dispatch >in.ndjson
   task-dispatch run --state "$STATE" --in in.ndjson --exec "$ADAPTERS/agent-claude" >out.ndjson 2>err 3>&- &
   pid=$!
-  parked() { cat "$STATE"/log/*.ndjson | jq -es --argjson soon "$((($(date +%s) + 3000) * 1000))" 'any(.[]; (.key // "" | startswith("job.")) and .to == "PARKED" and .due > $soon)'; }
+  parked() { cat "$STATE"/log/*.ndjson | jq -es --argjson soon "$((($(date +%s) + 3000) * 1000))" 'any(.[]; (.key // "" | startswith("queue.")) and .to == "PARKED" and (.state.until | sub("[.][0-9]+Z"; "Z") | fromdate * 1000) > $soon)'; }
   wait_until 30 parked
   kill -TERM $pid
   ends 130 wait $pid
