@@ -249,20 +249,6 @@ static int agent_event(struct amp_worker *w, uint8_t event, const char *task, st
     return amp_code_is(err->code, illegal_transition) ? 0 : -1;
 }
 
-/* Several steps of the agent's record are one turn of the store. 1: this call began it. */
-static int turn_begin(struct amp_worker *w, struct amp_error *err)
-{
-    if (amp_store_in_batch(w->store))
-        return 0;
-    return amp_store_begin(w->store, err) < 0 ? -1 : 1;
-}
-
-static void turn_end(struct amp_worker *w, int began)
-{
-    if (began > 0)
-        amp_store_end(w->store);
-}
-
 /* After a failure the agent recovers and is ready again, unless the worker ends. */
 static int agent_recover(struct amp_worker *w, struct amp_error *err)
 {
@@ -406,7 +392,7 @@ static int pause_look(struct amp_worker *w, const char *name, struct amp_span ta
 static enum amp_claim agent_engage(struct amp_worker *w, const char *name, const char *task,
                                    struct amp_error *err)
 {
-    if (amp_worker_begin(w, task, err) == 0)
+    if (!agent_claim(w, task, err) && !agent_event(w, AMP_AGENT_EV_START, task, err))
         return AMP_CLAIM_TAKEN;
     return !amp_code_is(err->code, suspended) || wait_note(w, name, task, err) < 0
                ? AMP_CLAIM_FAILED
@@ -475,25 +461,16 @@ int amp_worker_wait(struct amp_worker *w, uint8_t event, int64_t until_ms, struc
 
 int amp_worker_begin(struct amp_worker *w, const char *task, struct amp_error *err)
 {
-    int turn = turn_begin(w, err);
-    bool done = turn >= 0 && agent_claim(w, task, err) == 0 &&
-                agent_event(w, AMP_AGENT_EV_START, task, err) == 0;
-
-    turn_end(w, turn);
-    return done ? 0 : -1;
+    return agent_claim(w, task, err) || agent_event(w, AMP_AGENT_EV_START, task, err) ? -1 : 0;
 }
 
 int amp_worker_finish(struct amp_worker *w, uint8_t event, struct amp_error *err)
 {
-    int turn = turn_begin(w, err);
-    int rc = turn < 0 ? -1 : agent_event(w, event, NULL, err);
-
-    if (rc == 0 && event == AMP_AGENT_EV_FAIL)
-        rc = agent_recover(w, err);
-    else if (rc == 0 && event == AMP_AGENT_EV_COMPLETE)
-        rc = agent_event(w, AMP_AGENT_EV_READY, NULL, err);
-    turn_end(w, turn);
-    return rc;
+    if (agent_event(w, event, NULL, err))
+        return -1;
+    if (event == AMP_AGENT_EV_FAIL)
+        return agent_recover(w, err);
+    return event == AMP_AGENT_EV_COMPLETE ? agent_event(w, AMP_AGENT_EV_READY, NULL, err) : 0;
 }
 
 bool amp_worker_is_forced(const struct amp_worker *w)
