@@ -62,7 +62,7 @@ struct question_row {
     struct amp_question q;
     const char *protocol, *fallback, *invocation, *reason; /* reason: in words */
     char answers[256]; /* those that the question proposes, else those of its protocol */
-    /* Of show: */
+    /* Only show fills these. */
     const struct amp_evidence *ev;
     int64_t approvals;
     struct amp_span message;

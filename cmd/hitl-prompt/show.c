@@ -122,7 +122,7 @@ const struct amp_column question_columns[] = {
     SOME(CHARS, "refused", NULL, q.refused),
     AMP_COLUMN_PUT("actions", actions_put, .ever = true),
     AMP_COLUMN_PUT("proposed", proposed_put, .ever = true),
-    /* Of show: */
+    /* Only show has these; a list leaves them out. */
     AMP_COLUMN_PUT("effects", effects_put),
     SOME(INT, "approvals", NULL, approvals),
     AMP_COLUMN_PUT("work", work_put),

@@ -35,7 +35,7 @@ struct row {
     struct amp_span work;
     int64_t since_ms; /* of its end or its submission */
     char level[48];
-    /* Of a job that waits: */
+    /* Only a job that waits has these. */
     const char *waits;
     struct amp_span behind, effective;
     int64_t place, age_ms, until_ms;
@@ -112,7 +112,7 @@ static const struct amp_column columns[] = {
     {0},
 };
 
-/* What a job waits for, in out. */
+/* Writes what a job waits for into out. */
 static void place_note(const struct listing *l, const struct amp_order_place *p, struct row *out)
 {
     const size_t n = strlen(out->level);

@@ -90,8 +90,8 @@ static int task_search(struct amp_store *store, const char *path, int64_t since_
 
 enum kept { KEPT_NONE, KEPT_OPEN, KEPT_ENDED };
 
-/* What became of the task of this file, whose id was kept; id: the task. path NULL: do not search
- * for a task of which only the creation began. */
+/* Tells what became of the task whose id was kept for a file; id gets the task. With a path it also
+ * looks for a task whose creation was interrupted. */
 static int kept_judge(struct amp_store *store, const char *kept, const char *path,
                       char id[AMP_TASK_ID_MAX], enum kept *what, struct amp_error *err)
 {

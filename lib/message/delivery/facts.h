@@ -40,11 +40,11 @@ struct amp_message_facts {
     /* Whether an agent may accept the work of this request, as far as people decide it: 0, or NO
      * with the code of AMP_WORK_UNAPPROVED. */
     int (*approved)(struct amp_store *s, struct amp_span request, struct amp_error *err);
-    /* Whether new work of a task has to wait for the decision of a question that suspends the task,
-     * or the agent (NULL: any). 1: it has, and why says so for people; 0; -1: failure. */
+    /* Tells whether new work of a task has to wait, because a question suspends the task or the
+     * agent (NULL: any). 1: it waits, and why says so for people; 0: it does not; -1: failure. */
     int (*waits)(struct amp_store *s, struct amp_span task, const char *agent,
                  char why[AMP_FACTS_WHY], struct amp_error *err);
-    /* Whether the agent is bound to a worktree. */
+    /* Tells whether the agent is bound to a worktree. */
     int (*bound)(struct amp_store *s, const char *agent, bool *yes, struct amp_error *err);
     /* 1: appends a message for all agents with its recipients in place of "all"; 0: it stays as it
      * is. */

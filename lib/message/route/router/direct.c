@@ -52,7 +52,7 @@ static const struct rule *rule_find(const struct amp_router *r, const struct amp
     return NULL;
 }
 
-/* Whether a call_id has to be assigned; a bare view does not have it. */
+/* Tells whether the router has to assign a call_id; a bare view does not read it. */
 static bool call_is_unnamed(const struct amp_view *v)
 {
     return v->kind == AMP_KIND_TOOL_CALL &&

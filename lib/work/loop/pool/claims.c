@@ -131,14 +131,14 @@ static int claim_end(struct amp_slot *slot, struct amp_queue_step *st, const cha
     if (st->event == AMP_QUEUE_EV_FAIL && slot->w.ask.what == AMP_ASK_PREEMPT &&
         amp_code_is(st->code, forced_preemption))
         st->event = AMP_QUEUE_EV_FORCE;
-    if (amp_pool_limit(slot, err) < 0 || amp_pool_spend(slot, err) < 0)
+    if (amp_pool_limit(slot, err) < 0)
         return -1;
     step_claim(slot, st);
     step_leave(slot, st, agent, data, sizeof data);
     if (amp_queue_worker_step(slot->pool->queue, st, mem, out, err) < 0)
         return -1;
     slot->ended = true;
-    return 0;
+    return amp_pool_spend(slot, err);
 }
 
 int amp_pool_step(struct amp_slot *slot, struct amp_queue_step *st, struct amp_buf *mem,
@@ -490,8 +490,9 @@ int amp_pool_settle(struct amp_slot *slot, const struct amp_pool_outcome *out,
             return -1;
         rc = amp_pool_end(slot, out, err);
         amp_store_end(p->store);
+        /* What a lost attempt used was used. */
         if (rc < 0 && (amp_code_is(err->code, claim_lost) || amp_code_is(err->code, unknown_job)))
-            rc = 1;
+            rc = amp_pool_spend(slot, err) < 0 ? -1 : 1;
     }
     if (rc < 0 || (rc == 0 && task_settle(slot, err) < 0))
         return -1;
